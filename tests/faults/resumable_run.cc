@@ -1,6 +1,5 @@
 #include "tests/faults/resumable_run.h"
 
-#include <capnp/message.h>
 #include <kj/debug.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,7 +7,7 @@
 #include <sys/inotify.h>
 #include <algorithm>
 
-#include "runner/logs/run_log.h"
+#include "tests/comparable_events.h"
 #include "tests/text.h"
 
 namespace tests {
@@ -17,38 +16,6 @@ namespace {
 
 // How a line of log.txt begins.
 constexpr kj::StringPtr MOMENT = "2026-11-23 02:07:11,317 "_kj;
-
-// Removes what differs from one run to the next.
-void removeTimes(runner::Event::Builder event) {
-  event.setTimeS(0);
-  if (event.isSpeed()) {
-    auto speed = event.getSpeed();
-    speed.setImagesPerS(0);
-    speed.setIntervalS(0);
-    speed.setTrainingS(0);
-  } else if (event.isTrained()) {
-    auto trained = event.getTrained();
-    trained.setTimeS(0);
-    trained.setReadS(0);
-    trained.setForwardS(0);
-    trained.setBackwardS(0);
-    trained.setPushS(0);
-    trained.setPullS(0);
-    for (auto server: trained.getServers()) {
-      server.setCalls(0);
-      server.setRoundTripsS(0);
-      server.setRoundTripMaxS(0);
-      server.setWaitingMaxBytes(0);
-    }
-  } else if (event.isEnded()) {
-    event.getEnded().setTrainingS(0);
-  } else if (event.isJoined()) {
-    event.getJoined().setPid(0);
-    event.getJoined().setAddress("");
-  } else if (event.isFinished()) {
-    event.getFinished().setSeconds(0);
-  }
-}
 
 // Returns `text` with each number after `mark` replaced by `#`.
 kj::String withoutNumberAfter(kj::StringPtr text, kj::StringPtr mark) {
@@ -135,24 +102,7 @@ kj::String ResumableRun::newestCheckpoint() const {
 }
 
 kj::String ResumableRun::events() const {
-  kj::Vector<kj::String> lines;
-  for (auto& line: linesOf(read("events.jsonl"))) {
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<runner::Event>();
-    runner::parseEvent(line, event);
-    if (event.isSaved() || event.isContinued()) continue;
-    removeTimes(event);
-    lines.add(runner::formatEvent(event));
-  }
-  // The roles run side by side.
-  auto roleOf = [](kj::StringPtr line) {
-    auto from = KJ_ASSERT_NONNULL(line.findFirst(','));
-    return kj::str(
-        line.slice(from, from + kj::StringPtr(",\"role\":\"worker\",\"index\":1").size()));
-  };
-  std::stable_sort(lines.begin(), lines.end(),
-      [&](kj::StringPtr a, kj::StringPtr b) { return roleOf(a) < roleOf(b); });
-  return kj::str(kj::strArray(lines, "\n"), "\n");
+  return comparableEvents(runner::RunFolder{kj::str(folder)});
 }
 
 kj::String ResumableRun::log() const {

@@ -1,0 +1,79 @@
+// tests/simulation/campaign.h: many simulated jobs, and what they found.
+#pragma once
+
+#include <kj/function.h>
+#include <kj/vector.h>
+
+#include "tests/simulation/simulated_job.h"
+
+namespace simulation {
+
+// An experiment whose jobs are simulated.
+struct Variant {
+  kj::StringPtr name;
+  bool isExact;  // its bits do not depend on time
+  runner::LoadedExperiment loaded;
+  Expected expected;
+};
+
+// A job that did not end as it should.
+struct Violation {
+  Plan plan;  // with as few faults as possible
+  kj::StringPtr variant;
+  kj::String what;
+  kj::String errors;
+};
+
+// Counts over jobs.
+struct Counts {
+  uint64_t jobs = 0;
+  uint64_t violations = 0;
+  uint64_t restarts = 0;
+  uint64_t resumptions = 0;
+  uint64_t leftBehind = 0;
+  uint64_t faults[Fault::KINDS] = {};
+  double virtual_s = 0;
+
+  void add(const Counts& other);
+};
+
+// The experiments and where they run. One at a time in a process.
+class Campaign {
+public:
+  // Makes the data set, and runs every experiment once without faults.
+  explicit Campaign(Mistakes mistakes = {});
+  ~Campaign() noexcept(false);
+  KJ_DISALLOW_COPY(Campaign);
+
+  // Runs the job that follows from `seed`. Returns what was wrong, if anything was.
+  kj::Maybe<Violation> run(uint64_t seed);
+  // The same, but returns all that is known of the job.
+  Ended repeat(uint64_t seed);
+
+  const Counts& counts() const { return counted; }
+
+private:
+  kj::Maybe<kj::String> wrongIn(const Plan& plan, Ended& ended);
+  void shrink(Violation& violation);
+
+  const Mistakes mistakes;
+  kj::String folder, root;
+  kj::Vector<Variant> all;
+  Counts counted;
+};
+
+// Which jobs to simulate.
+struct Work {
+  uint64_t first = 1;  // the seed of the first one
+  uint64_t jobs = 1000;
+  uint processes = 1;       // that share them
+  double seconds = 0;       // 0: no limit
+  bool untilFound = false;  // each process stops at its first violation
+  Mistakes mistakes{};
+};
+
+// Simulates the jobs, each in one of the processes. Calls `found` for each violation, in the
+// process that has found it.
+Counts simulateAll(const Work& work, kj::FunctionParam<void(const Violation&)> found);
+
+}  // namespace simulation

@@ -1,0 +1,63 @@
+// Simulated jobs end as nobody had disturbed them, and mistakes are found.
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include "tests/simulation/campaign.h"
+
+namespace simulation {
+namespace {
+
+TEST_CASE("jobs that lose roles, connections and power end as if nobody had disturbed them") {
+  Work work;
+  if (auto jobs = ::getenv("JOBS")) {
+    work.jobs = kj::StringPtr(jobs).parseAs<uint64_t>();
+    work.processes = 2;
+  } else {
+    work.jobs = 250;
+  }
+  auto counts = simulateAll(work, [](const Violation& violation) {
+    FAIL_CHECK(kj::str(violation.variant, ", ", violation.plan, "\n", violation.what).cStr());
+  });
+  CHECK(counts.jobs == work.jobs);
+  CHECK(counts.violations == 0);
+  CHECK(counts.restarts > 0);
+  CHECK(counts.resumptions > 0);
+  CHECK(counts.leftBehind > 0);
+  for (auto kind: kj::indices(counts.faults)) {
+    MESSAGE(counts.faults[kind], " times: ", FAULT_NAMES[kind]);
+    CHECK(counts.faults[kind] > 0);
+  }
+}
+
+TEST_CASE("a job is the same each time that its seed is simulated") {
+  Campaign campaign;
+  for (uint64_t seed = 1; seed <= 10; seed++) {
+    CAPTURE(seed);
+    auto once = campaign.repeat(seed), again = campaign.repeat(seed);
+    CHECK(once.result.seconds == again.result.seconds);
+    CHECK(once.result.changes == again.result.changes);
+    CHECK(once.result.weightsSha256 == again.result.weightsSha256);
+    CHECK(once.result.events == again.result.events);
+    CHECK(once.restarts == again.restarts);
+    CHECK(once.resumptions == again.resumptions);
+  }
+}
+
+TEST_CASE("a disk that ignores fsync() is found") {
+  Work work;
+  work.jobs = 1000;
+  work.untilFound = true;
+  work.mistakes.skipsSyncs = true;
+  kj::String what;
+  auto counts = simulateAll(work, [&](const Violation& violation) {
+    what = kj::str(violation.what);
+    // A power loss alone shows it.
+    CHECK(violation.plan.faults.size() == 1);
+  });
+  MESSAGE("found after ", counts.jobs, " jobs");
+  CHECK(counts.violations == 1);
+  CHECK(what.startsWith("failed: the run was saved at step "));
+}
+
+}  // namespace
+}  // namespace simulation

@@ -1,0 +1,56 @@
+// tests/simulation/virtual_disk.h: a disk that can lose what was not synced.
+#pragma once
+
+#include <kj/function.h>
+#include <kj/memory.h>
+#include <kj/string.h>
+
+#include "tests/simulation/dice.h"
+
+namespace simulation {
+
+// Everything below the folder `root`. While it exists, it replaces the C library's functions that
+// change files (open, write, rename, fsync, …), and notes what a disk without power would have
+// kept. One at a time, on one thread.
+//
+// A disk keeps the content of a file as it was at the last fsync() of the file, and perhaps a part
+// of what was written since. It keeps the names in a folder as they were at the last fsync() of the
+// folder, and perhaps the first few changes since, in their order. That is what POSIX promises, and
+// less than most file systems do.
+class VirtualDisk {
+public:
+  // `root` is an empty folder. Also collects what is written to standard error.
+  explicit VirtualDisk(kj::StringPtr root);
+  ~VirtualDisk() noexcept(false);
+  KJ_DISALLOW_COPY(VirtualDisk);
+
+  // Called before each change, with its number from 0. It may call stop().
+  kj::Function<void(uint64_t number)> onChange = [](uint64_t) {};
+  // Returns how many changes there were.
+  uint64_t changes() const;
+  // The process that writes is dead: from now on its changes fail.
+  void stop();
+  // Another process writes now.
+  void go();
+  // The next changes below a folder whose path contains `part` fail with `error`, for so many
+  // changes.
+  void fail(int error, uint count, kj::StringPtr part);
+  // A mistake to be found: fsync() does nothing.
+  void ignoreSyncs();
+
+  // The machine loses its power. Afterwards, the files are as the disk has kept them. No process
+  // may have them open.
+  void losePower(Dice& dice);
+
+  // Returns what was written to standard error since the last call.
+  kj::String takeErrors();
+  // Whether `line` is the last of these lines.
+  bool hasSaid(kj::StringPtr line) const;
+
+  struct State;
+
+private:
+  kj::Own<State> state;
+};
+
+}  // namespace simulation

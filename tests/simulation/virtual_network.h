@@ -1,0 +1,92 @@
+// tests/simulation/virtual_network.h: TCP between the processes of a simulated job.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/map.h>
+#include <kj/vector.h>
+
+#include "tests/simulation/dice.h"
+#include "tests/simulation/virtual_clock.h"
+
+namespace simulation {
+
+class Connection;
+class Receiver;
+class VirtualNetwork;
+
+// A process, as the network and the clock see it. Its timer stands still while it is frozen.
+class Endpoint final: private kj::Network, private kj::Timer {
+public:
+  // `network` must outlive it.
+  explicit Endpoint(VirtualNetwork& network);
+  ~Endpoint() noexcept(false);
+  KJ_DISALLOW_COPY(Endpoint);
+
+  kj::Network& sockets() { return *this; }
+  kj::Timer& timer() { return *this; }
+
+  // The process is killed: whatever it still does reaches nobody. What it has sent before arrives.
+  void die();
+  // Nothing happens in the process until `end`: SIGSTOP.
+  void freezeUntil(kj::TimePoint end) { frozen = kj::max(frozen, end); }
+  // Nothing that it sends, and nothing that is sent to it, arrives before `end`.
+  void cutUntil(kj::TimePoint end) { cut = kj::max(cut, end); }
+
+  bool isDead() const { return dead; }
+  // Whether nobody can reach the process now.
+  bool isAway() const;
+
+private:
+  friend class Connection;
+  friend class Stream;
+  friend class Receiver;
+  friend class Address;
+
+  kj::Promise<kj::Own<kj::NetworkAddress>> parseAddress(kj::StringPtr text, uint port) override;
+  kj::Own<kj::NetworkAddress> getSockaddr(const void*, uint) override;
+  kj::Own<kj::Network> restrictPeers(
+      kj::ArrayPtr<const kj::StringPtr>, kj::ArrayPtr<const kj::StringPtr>) override;
+
+  kj::TimePoint now() const override;
+  kj::Promise<void> atTime(kj::TimePoint time) override;
+  kj::Promise<void> afterDelay(kj::Duration delay) override { return atTime(now() + delay); }
+
+  VirtualNetwork& network;
+  bool dead = false;
+  kj::TimePoint frozen = kj::origin<kj::TimePoint>();
+  kj::TimePoint cut = kj::origin<kj::TimePoint>();
+};
+
+// All connections. Bytes arrive in order, each piece after a time that is drawn.
+class VirtualNetwork {
+public:
+  // A piece takes up to `slowest`. Both arguments must outlive it.
+  VirtualNetwork(VirtualClock& clock, Dice& dice, kj::Duration slowest)
+      : clock(clock), dice(dice), slowest(slowest) {}
+  KJ_DISALLOW_COPY(VirtualNetwork);
+
+  // Breaks one of the connections, as a reset does: what is on its way is lost. Returns false if
+  // there is none.
+  bool breakOne();
+  // How many connections there are.
+  size_t size() const { return connections.size(); }
+
+private:
+  friend class Connection;
+  friend class Endpoint;
+  friend class Stream;
+  friend class Receiver;
+  friend class Address;
+
+  // Ports are used again soon, so that whoever looks for a role that is gone may find its
+  // successor.
+  uint freePort() const;
+
+  VirtualClock& clock;
+  Dice& dice;
+  const kj::Duration slowest;
+  kj::Vector<Connection*> connections;
+  kj::HashMap<uint, Receiver*> receivers;  // by port
+};
+
+}  // namespace simulation
