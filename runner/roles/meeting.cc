@@ -11,9 +11,14 @@ kj::Promise<void> Meeting::join(
     epoch = newEpoch;
     step = newStep;
     place = newPlace;
+    statistics = contribution.statistics.size();
   }
-  KJ_REQUIRE(epoch == newEpoch && step == newStep && place == newPlace && mine == nullptr,
+  KJ_REQUIRE(
+      epoch == newEpoch && step == newStep && place == newPlace && mine == nullptr && !isFull(),
       "workers lost step with each other", rank, newEpoch, epoch, newStep, step);
+  KJ_REQUIRE(contribution.statistics.size() == statistics,
+      "workers bring different numbers of statistics", rank, contribution.statistics.size(),
+      statistics);
   mine = kj::mv(contribution);
   auto paf = kj::newPromiseAndFulfiller<void>();
   waiting.add(kj::mv(paf.fulfiller));

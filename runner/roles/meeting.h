@@ -28,7 +28,8 @@ public:
   explicit Meeting(uint workers): contributions(kj::heapArray<kj::Maybe<Contribution>>(workers)) {}
 
   // Brings the contribution of worker `rank`. The promise resolves at end(). Throws if the others
-  // meet at another point of the run, or if the worker is there already.
+  // meet at another point of the run or bring another number of statistics, or if the worker is
+  // there already.
   kj::Promise<void> join(
       uint rank, uint epoch, uint64_t step, MeetingPoint point, Contribution contribution);
   // Whether all workers are there.
@@ -49,6 +50,7 @@ private:
   uint epoch = 0;
   uint64_t step = 0;
   MeetingPoint place = MeetingPoint::TRAINED;
+  size_t statistics = 0;                             // how many each worker brings
   kj::Array<kj::Maybe<Contribution>> contributions;  // by rank
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
   Contribution result;

@@ -45,5 +45,28 @@ TEST_CASE("Meeting: refuses workers at another point of the run, and one that is
   CHECK_FALSE(refuses(1, 2, MeetingPoint::TRAINED));
 }
 
+TEST_CASE("Meeting: refuses other numbers of statistics, and a worker that meets again too early") {
+  kj::EventLoop loop;
+  kj::WaitScope scope(loop);
+  Meeting meeting(2);
+  auto join = [&](uint rank, size_t statistics) {
+    Contribution own;
+    own.statistics = kj::heapArray<float>(statistics);
+    for (auto& each: own.statistics) each = 1;
+    return meeting.join(rank, 1, 10, MeetingPoint::SAVED, kj::mv(own));
+  };
+  auto refuses = [&](uint rank, size_t statistics) {
+    return kj::runCatchingExceptions([&]() { join(rank, statistics); }) != nullptr;
+  };
+  auto first = join(0, 3);
+  CHECK(refuses(1, 0));
+  CHECK(refuses(1, 4));
+  auto second = join(1, 3);
+  REQUIRE(meeting.isFull());
+  CHECK(refuses(0, 3));
+  meeting.end();
+  CHECK(first.poll(scope));
+}
+
 }  // namespace
 }  // namespace runner
