@@ -306,9 +306,15 @@ void Job::report(Seat& seat, Event::Reader event, bool lostPeer) {
   }
 }
 
+void Job::requireStarted(const Seat& seat) const {
+  KJ_REQUIRE(joined == seats.size(), "a worker trains before all roles have joined", seat.index,
+      joined, seats.size());
+}
+
 kj::Promise<void> Job::meet(
     Seat& seat, uint epoch, uint64_t step, MeetingPoint point, Contribution contribution) {
   KJ_REQUIRE(seat.role == Role::WORKER, "only workers meet");
+  requireStarted(seat);
   KJ_REQUIRE(
       point != MeetingPoint::TRAINED || contribution.statistics.size() == graph.statisticsSize,
       "statistics of another network", contribution.statistics.size(), graph.statisticsSize);
@@ -377,6 +383,7 @@ kj::Promise<void> Job::countPushes(uint epoch) {
 void Job::finish(
     Seat& seat, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
   KJ_REQUIRE(seat.role == Role::WORKER && !seat.finished, "only workers finish, and once");
+  requireStarted(seat);
   seat.finished = true;
   finished++;
   tasks.add(kj::evalNow([&]() -> kj::Promise<void> {

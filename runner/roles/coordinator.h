@@ -115,6 +115,8 @@ private:
   void reportAgreed();
   void heartbeat(Seat& seat, RoleProgress::Reader progress);
   void report(Seat& seat, Event::Reader event, bool lostPeer = false);
+  // Throws unless all roles have joined, so that each seat has a member.
+  void requireStarted(const Seat& seat) const;
   kj::Promise<void> meet(
       Seat& seat, uint epoch, uint64_t step, MeetingPoint point, Contribution contribution);
   // Lets all workers go on.

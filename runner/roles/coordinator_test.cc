@@ -133,6 +133,15 @@ TEST_CASE("Job: tells a role with the same settings but other records that its i
       doctest::Contains("worker 0 has other images than the coordinator: "));
 }
 
+TEST_CASE("Job: refuses a worker that meets or finishes before all roles have joined") {
+  TestJob job("too_early");
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  CHECK_THROWS_WITH(meet(first, 1, 10).ignoreResult().wait(job.waitScope),
+      doctest::Contains("before all roles have joined"));
+  CHECK_THROWS_WITH(second.finishRequest().send().ignoreResult().wait(job.waitScope),
+      doctest::Contains("before all roles have joined"));
+}
+
 TEST_CASE("Job: names those who were refused if a role is missing later") {
   TestJob job("refused");
   for (uint i = 0; i < 9; i++) {
