@@ -46,7 +46,7 @@ void feed(Bytes input) {
   encoding.add(payload, values);
   rpc::codec::Coded coded(encoding, payload);
   coded.check(values.size());
-  KJ_IF_MAYBE(floats, coded.inPlace()) KJ_ASSERT(floats->size() == values.size());
+  KJ_IF_MAYBE(floats, coded.inPlace()) must(floats->size() == values.size(), "size");
 }
 
 }  // namespace fuzz

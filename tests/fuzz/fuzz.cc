@@ -70,10 +70,19 @@ void judge(const kj::Exception& exception) {
   ::abort();
 }
 
+void must(bool isTrue, kj::StringPtr what) {
+  if (isTrue) return;
+  KJ_LOG(FATAL, "this must hold", what);
+  ::abort();
+}
+
 void feedOne(Bytes input) {
   // A copy of its own, so that the sanitizer sees what is read behind its end.
   auto copy = kj::heapArray(input);
-  refusalOf([&]() { feed(copy); });
+  auto refusal = refusalOf([&]() { feed(copy); });
+  // For people who want to see why an input gets no further.
+  static const bool IS_VERBOSE = ::getenv("FUZZ_VERBOSE") != nullptr;
+  if (IS_VERBOSE) KJ_LOG(WARNING, refusal.orDefault(kj::str("taken")));
 }
 
 kj::StringPtr folder() {

@@ -28,6 +28,9 @@ kj::Maybe<kj::String> refusalOf(kj::FunctionParam<void()> function);
 // KJ_REQUIRE(condition) is a mistake in the code.
 void judge(const kj::Exception& exception);
 
+// Ends the process unless `isTrue`. Targets promise in this way what must hold for every input.
+void must(bool isTrue, kj::StringPtr what);
+
 // Returns the path of a file in memory with this content. The next call with the same `name`
 // replaces it.
 kj::StringPtr fileOf(kj::StringPtr name, Bytes content);

@@ -1,4 +1,7 @@
 // An archive of images, a compressed file, or a list of labels. The first byte says which.
+//
+// liblzma takes the memory that the head of an xz file asks for, and touches it only as data come.
+// Therefore this target needs -malloc_limit_mb=1500.
 #include <kj/filesystem.h>
 
 #include "io/datasets/archives.h"

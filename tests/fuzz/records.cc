@@ -31,7 +31,7 @@ kj::Array<kj::byte> newDatabase() {
   add(SMALL + 1, {3, 40, 40}, io::Encoding::RAW);
   writer->finish("image_folder");
   auto bytes = contentOf(path);
-  KJ_REQUIRE(bytes.size() <= DATABASE_BYTES_MAX, bytes.size());
+  must(bytes.size() <= DATABASE_BYTES_MAX, "a place takes 2 bytes");
   return bytes;
 }
 
@@ -63,9 +63,9 @@ void readAll(const io::RecordDb& db) {
     refusalOf([&]() {
       auto record = reader->read(i);
       auto image = io::pixelsOf(record, decoder);
-      KJ_ASSERT(image.bytes.size() == image.shape.size());
-      KJ_ASSERT(record.label < db.classes());
-      KJ_ASSERT(db.shape().orDefault(record.shape) == record.shape);
+      must(image.bytes.size() == image.shape.size(), "pixels");
+      must(record.label < db.classes(), "label");
+      must(db.shape().orDefault(record.shape) == record.shape, "shape");
       io::toPlanes(image);
     });
     io::nameOfRecord(db, i, i);

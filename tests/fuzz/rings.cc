@@ -123,12 +123,14 @@ void callServer(Dice& dice) {
   servers.share(0, kj::heap<BadServer>(planes->descriptor(), planes->descriptor()))
       .wait(io.waitScope);
   rpc::WorkerLayout layout(placement());
-  auto ring = layout.channel(memory->bytes(), 0).answers;
+  auto channel = layout.channel(memory->bytes(), 0);
+  auto ring = channel.answers;
   rpc::RingWriter answers(ring);
   auto parameters = kj::heapArray<float>(24);
   rpc::SliceRange all{0, uint32_t(placement().slices.size())};
   for (uint64_t step = 0; !dice.isEmpty(); step++) {
     for (rpc::SliceId id = all.begin; id < all.end; id++) servers.push(id, step);
+    channel.pushes.taken.value.store(channel.pushes.written.value.load());
     for (uint8_t left = dice.byte() % 16; left > 0; left--) {
       scribble(ring, answers, memory->bytes(), dice);
     }

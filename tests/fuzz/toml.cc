@@ -32,7 +32,7 @@ void feed(Bytes input) {
     // The printed text is the file of a run.
     auto text = configs::print(document->root);
     auto again = configs::parse("x.toml", text, diagnostics);
-    KJ_ASSERT(diagnostics.count() == 0 && configs::print(again->root) == text, text);
+    must(diagnostics.count() == 0 && configs::print(again->root) == text, text);
   }
   readSweep(*document, diagnostics);
   auto loaded = runner::readExperiment(kj::mv(document), diagnostics);
