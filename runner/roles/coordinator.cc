@@ -35,13 +35,13 @@ kj::String reached(Role role, uint64_t step) {
 }  // namespace
 
 Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder,
-    RunLog& log, kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from,
+    RunLog& log, kj::Timer& timer, const kj::Clock& clock, kj::Maybe<const FoundCheckpoint&> from,
     bool here, kj::Maybe<const OneThread&> oneThread)
     : Job(loaded, facts, folder, log, timer, clock, from, here, oneThread,
           kj::newPromiseAndFulfiller<void>(), kj::newPromiseAndFulfiller<void>()) {}
 
 Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder,
-    RunLog& log, kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from,
+    RunLog& log, kj::Timer& timer, const kj::Clock& clock, kj::Maybe<const FoundCheckpoint&> from,
     bool here, kj::Maybe<const OneThread&> oneThread, kj::PromiseFulfillerPair<void> joinedPair,
     kj::PromiseFulfillerPair<void> endedPair)
     : loaded(loaded),

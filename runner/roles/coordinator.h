@@ -34,7 +34,7 @@ public:
   // With `here`, all workers run on this machine. With `oneThread`, the job starts no thread. All
   // arguments must outlive the job.
   Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder, RunLog& log,
-      kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from = nullptr,
+      kj::Timer& timer, const kj::Clock& clock, kj::Maybe<const FoundCheckpoint&> from = nullptr,
       bool here = false, kj::Maybe<const OneThread&> oneThread = nullptr);
 
   Coordinator::Client bootstrap();
@@ -214,7 +214,7 @@ private:
   kj::ForkedPromise<void> whenAllServe = allServe.promise.fork();
   InstructionSetChoice instructions;
   Meeting meeting;
-  const kj::Maybe<FoundCheckpoint>& from;
+  const kj::Maybe<const FoundCheckpoint&> from;
   JobSaver saver;
   BestFile best;
   kj::Promise<void> ended;
@@ -222,7 +222,7 @@ private:
   kj::TaskSet tasks;
 
   Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder, RunLog& log,
-      kj::Timer& timer, const kj::Clock& clock, const kj::Maybe<FoundCheckpoint>& from, bool here,
+      kj::Timer& timer, const kj::Clock& clock, kj::Maybe<const FoundCheckpoint&> from, bool here,
       kj::Maybe<const OneThread&> oneThread, kj::PromiseFulfillerPair<void> joinedPair,
       kj::PromiseFulfillerPair<void> endedPair);
 };
