@@ -32,6 +32,11 @@ kj::String reached(Role role, uint64_t step) {
   return role == Role::WORKER ? kj::str("; ", lastReportedStep(step)) : kj::str();
 }
 
+// Returns how many of `images` are right. 0 if `accuracy` is no share of them.
+uint64_t correctOf(double accuracy, uint64_t images) {
+  return accuracy >= 0 && accuracy <= 1 ? uint64_t(round(accuracy * images)) : 0;
+}
+
 }  // namespace
 
 Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder,
@@ -270,21 +275,21 @@ void Job::report(Seat& seat, Event::Reader event, bool lostPeer) {
     lostRole = lostRole || (!over && lostPeer);
     return fail(kj::str(nameOf(seat), ": ", event.getFailed().getReason()));
   }
+  KJ_REQUIRE(!isLast(event), "only the coordinator and the launcher end a run", nameOf(seat));
   if (event.isSpeed() && event.getSpeed().getStep() >= seat.step) {
     // The event is newer than the latest heartbeat. Epoch, step and figures must be of one moment.
     auto speed = event.getSpeed();
     uint64_t images = uint64_t(speed.getBatch()) * experiment.data.batchSize;
     seat.epoch = speed.getEpoch();
     seat.step = speed.getStep();
-    seat.sums = {speed.getLoss() * images, uint64_t(round(speed.getAccuracy() * images)), images};
+    seat.sums = {speed.getLoss() * images, correctOf(speed.getAccuracy(), images), images};
   }
   if (event.isTrained()) {
     auto trained = event.getTrained();
     uint64_t images = trained.getImages();
     seat.epoch = seat.trainedEpoch = trained.getEpoch();
     seat.step = trained.getStep();
-    seat.sums = {
-        trained.getLoss() * images, uint64_t(round(trained.getAccuracy() * images)), images};
+    seat.sums = {trained.getLoss() * images, correctOf(trained.getAccuracy(), images), images};
   }
   if (event.isBadRecord()) {
     // Every epoch reads the record again. One event is enough.

@@ -142,6 +142,16 @@ TEST_CASE("Job: refuses a worker that meets or finishes before all roles have jo
       doctest::Contains("before all roles have joined"));
 }
 
+TEST_CASE("Job: refuses the last event of a run from a role") {
+  TestJob job("last_event");
+  auto worker = job.join(Role::WORKER, 0);
+  auto request = worker.reportRequest();
+  request.initEvent().initFinished().setWeightsSha256("of nothing");
+  CHECK_THROWS_WITH(request.send().ignoreResult().wait(job.waitScope),
+      doctest::Contains("only the coordinator and the launcher end a run"));
+  CHECK(job.log->lastEvent() == nullptr);
+}
+
 TEST_CASE("Job: names those who were refused if a role is missing later") {
   TestJob job("refused");
   for (uint i = 0; i < 9; i++) {
