@@ -83,7 +83,11 @@ TEST_CASE("roles that wake up after their replacements on another host are refus
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   auto alone = weightsAlone();
   Hosts hosts(3, SSHD);
-  auto run = runBySsh(hosts, SHORT, "h2 h3", RESTARTS);
+  kj::Vector<kj::StringPtr> settings;
+  settings.addAll(kj::arrayPtr(RESTARTS, kj::size(RESTARTS)));
+  // The replacements listen where the others have listened.
+  settings.add("cluster.port=\"7000-7001\"");
+  auto run = runBySsh(hosts, SHORT, "h2 h3", settings);
   REQUIRE(run->waitForOutput("Speed: "));
   auto frozen = hosts.processes(2);
   for (auto& process: frozen) ::kill(process.pid, SIGSTOP);
