@@ -102,26 +102,41 @@ bool hasManifest(kj::StringPtr path) {
   return ::access(kj::str(path, "/", MANIFEST).cStr(), F_OK) == 0 || errno != ENOENT;
 }
 
-// Returns why the file at `path` is not the one of the manifest.
-kj::Maybe<kj::String> whyNot(kj::StringPtr path, Manifest::File::Reader file) {
+// Returns the sum of the first `bytes` bytes of the file at `path`. Throws a clause about `name`.
+kj::String sumOfFile(kj::StringPtr path, kj::StringPtr name, uint64_t bytes) {
   int raw = ::open(path.cStr(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (raw < 0) return kj::str("its ", file.getName(), " cannot be read: ", strerror(errno));
+  if (raw < 0) configs::fail(name, " cannot be read: ", strerror(errno));
   kj::AutoCloseFd fd(raw);
-  struct stat facts;
-  if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode) ||
-      double(facts.st_size) != file.getBytes()) {
-    return kj::str("its ", file.getName(), " does not have ", file.getBytes(), " bytes");
-  }
   io::Sha256 sum;
   auto chunk = kj::heapArray<kj::byte>(1 << 20);
-  for (;;) {
-    ssize_t count = ::read(fd, chunk.begin(), chunk.size());
-    if (count < 0) return kj::str("its ", file.getName(), " cannot be read: ", strerror(errno));
-    if (count == 0) break;
+  while (bytes > 0) {
+    ssize_t count = ::read(fd, chunk.begin(), kj::min(chunk.size(), bytes));
+    if (count < 0) configs::fail(name, " cannot be read: ", strerror(errno));
+    if (count == 0) configs::fail(name, " is cut short");
     sum.update(chunk.slice(0, count));
+    bytes -= count;
   }
-  if (kj::encodeHex(sum.finish()) == file.getSha256()) return nullptr;
-  return kj::str("its ", file.getName(), " is damaged: its checksum is another one");
+  return kj::encodeHex(sum.finish());
+}
+
+// Throws unless the file at `path` is the one of the manifest.
+void check(kj::StringPtr path, Manifest::File::Reader file) {
+  auto name = kj::str("its ", file.getName());
+  struct stat facts;
+  if (::stat(path.cStr(), &facts) != 0) configs::fail(name, " cannot be read: ", strerror(errno));
+  if (!S_ISREG(facts.st_mode) || double(facts.st_size) != file.getBytes()) {
+    configs::fail(name, " does not have ", file.getBytes(), " bytes");
+  }
+  if (sumOfFile(path, name, facts.st_size) != file.getSha256()) {
+    configs::fail(name, " is damaged: its checksum is another one");
+  }
+}
+
+// Returns the sum of the events of a run up to a checkpoint.
+kj::String sumOfEvents(const RunFolder& folder, uint64_t bytes) {
+  // A run without events has no file of them.
+  if (bytes == 0) return io::sha256Hex(nullptr);
+  return sumOfFile(folder.events(), "the run's events.jsonl", bytes);
 }
 
 }  // namespace
@@ -163,6 +178,7 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
   }
   // The events that a run goes on from, and the names of the folders.
   syncPath(folder.events());
+  manifest.setEventsSha256(sumOfEvents(folder, point.events_bytes));
   syncPath(folder.checkpoints());
   syncPath(folder.path);
   capnp::JsonCodec codec;
@@ -210,13 +226,14 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
     if (!isFileName(file.getName())) {
       configs::fail("its manifest names a file that is not one of a checkpoint");
     }
-    KJ_IF_MAYBE(why, whyNot(kj::str(path, "/", file.getName()), file)) configs::fail(*why);
+    check(kj::str(path, "/", file.getName()), file);
     files.add(kj::str(file.getName()));
   }
   return {kj::str(path),
       {kj::str(manifest.getDigest()), kj::str(manifest.getInstructionSet()), manifest.getEpoch(),
           manifest.getStep(), manifest.getRunS(), uint64_t(events_bytes)},
-      kj::str(manifest.getVersion()), manifest.getTimeS(), files.releaseAsArray()};
+      kj::str(manifest.getEventsSha256()), kj::str(manifest.getVersion()), manifest.getTimeS(),
+      files.releaseAsArray()};
 }
 
 kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
@@ -232,6 +249,9 @@ kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
         if (read.point.digest != *wanted) configs::fail("it belongs to another experiment");
       }
       if (read.point.step != step) configs::fail("it is that of step ", read.point.step);
+      if (sumOfEvents(folder, read.point.events_bytes) != read.eventsSha256) {
+        configs::fail("the run's events.jsonl is damaged: its checksum is another one");
+      }
       found = kj::mv(read);
     };
     KJ_IF_MAYBE(e, kj::runCatchingExceptions(attempt)) {
@@ -243,9 +263,11 @@ kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
   return nullptr;
 }
 
-void setAsideAfter(const RunFolder& folder, const FoundCheckpoint& kept) {
+void setAsideAfter(const RunFolder& folder, kj::Maybe<const FoundCheckpoint&> kept) {
   for (auto step: stepsIn(folder)) {
-    if (step <= kept.point.step) return;
+    KJ_IF_MAYBE(oldest, kept) {
+      if (step <= oldest->point.step) return;
+    }
     auto path = pathOf(folder, step);
     if (!hasManifest(path)) {
       removeCheckpoint(path);

@@ -31,10 +31,10 @@ struct CheckpointFile {
 };
 
 // Writes a checkpoint to `folder`, as the folder checkpoints/step-<step>. Its manifest, with a
-// checksum of each other file, comes last: a folder without it is no checkpoint. Every file is on
-// the disk when the call returns. Then removes all but the newest `keep` checkpoints, and what
-// killed processes have left. Returns the bytes that it wrote. Throws with path, cause and way out,
-// and leaves the older checkpoints.
+// checksum of each other file and of the events so far, comes last: a folder without it is no
+// checkpoint. Every file is on the disk when the call returns. Then removes all but the newest
+// `keep` checkpoints, and what killed processes have left. Returns the bytes that it wrote. Throws
+// with path, cause and way out, and leaves the older checkpoints.
 uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
     kj::ArrayPtr<const CheckpointFile> files, uint keep);
 
@@ -42,6 +42,7 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
 struct FoundCheckpoint {
   kj::String path;
   SavedPoint point;
+  kj::String eventsSha256;      // of the events of the run so far
   kj::String version;           // of the program that wrote it
   double time_s;                // when, since 1970
   kj::Array<kj::String> files;  // their names, without the manifest
@@ -55,14 +56,16 @@ struct FoundCheckpoint {
 FoundCheckpoint readCheckpoint(kj::StringPtr path);
 
 // Returns the newest whole checkpoint of the run in `folder`. Null if it has none. Calls `refuse`
-// with a sentence for each newer one that is damaged, or that another program or experiment has
-// written. Without `digest`, it may belong to any experiment.
+// with a sentence for each newer one that is damaged, that another program or experiment has
+// written, or whose events are no longer in the folder. Without `digest`, it may belong to any
+// experiment.
 kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
     kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse);
 
 // Gives the checkpoints that are newer than `kept` other names, so that the run can be continued
-// from there. Removes those that a killed process has left unfinished. Throws with path and cause.
-void setAsideAfter(const RunFolder& folder, const FoundCheckpoint& kept);
+// from there. If it is null, renames all, so that the run can begin again. Removes those that a
+// killed process has left unfinished. Throws with path and cause.
+void setAsideAfter(const RunFolder& folder, kj::Maybe<const FoundCheckpoint&> kept);
 
 // Names of files.
 constexpr kj::StringPtr CHECKPOINT_WEIGHTS = "weights.safetensors"_kj;

@@ -43,6 +43,15 @@ SavedPoint pointAt(uint64_t step) {
   return {kj::str(DIGEST), kj::str("avx2"), 2, step, 1.5, 100};
 }
 
+// A run with more events than its checkpoints know.
+RunFolder newRun() {
+  RunFolder folder{tests::newFolder()};
+  auto events = kj::heapString(120);
+  for (auto i: kj::indices(events)) events[i] = 'a' + i % 26;
+  writeFile(folder.events(), events);
+  return folder;
+}
+
 // Writes a checkpoint with a worker's part and with weights in two pieces.
 uint64_t writeAt(const RunFolder& folder, uint64_t step, uint keep = 10) {
   const auto part = kj::str("part of step ", step);
@@ -95,7 +104,7 @@ void forge(const RunFolder& folder, uint64_t step, kj::StringPtr from, kj::Strin
 }
 
 TEST_CASE("checkpoints: the newest one is found, with all that was written") {
-  RunFolder folder{tests::newFolder()};
+  auto folder = newRun();
   CHECK(newestIn(folder).step() == 0);
   CHECK(writeAt(folder, 9) == 26);
   CHECK(writeAt(folder, 10) == 27);
@@ -114,7 +123,7 @@ TEST_CASE("checkpoints: the newest one is found, with all that was written") {
 }
 
 TEST_CASE("checkpoints: the newest are kept, and what killed processes left is not counted") {
-  RunFolder folder{tests::newFolder()};
+  auto folder = newRun();
   for (uint64_t step: {1, 2, 3}) writeAt(folder, step, 2);
   CHECK_FALSE(isFolder(pathAt(folder, 1)));
   CHECK(isFolder(pathAt(folder, 2)));
@@ -128,7 +137,7 @@ TEST_CASE("checkpoints: the newest are kept, and what killed processes left is n
 }
 
 TEST_CASE("checkpoints: a folder without a manifest and a folder with another name do not count") {
-  RunFolder folder{tests::newFolder()};
+  auto folder = newRun();
   writeAt(folder, 3);
   writeAt(folder, 4);
   KJ_SYSCALL(::unlink(pathAt(folder, 4, "manifest.json").cStr()));
@@ -141,7 +150,7 @@ TEST_CASE("checkpoints: a folder without a manifest and a folder with another na
 }
 
 TEST_CASE("checkpoints: whichever bit of one is flipped, it is refused and an older one is found") {
-  RunFolder folder{tests::newFolder()};
+  auto folder = newRun();
   writeAt(folder, 3);
   writeAt(folder, 4);
   for (auto name: {"manifest.json"_kj, "worker-0.safetensors"_kj, CHECKPOINT_WEIGHTS}) {
@@ -166,7 +175,7 @@ TEST_CASE("checkpoints: whichever bit of one is flipped, it is refused and an ol
 }
 
 TEST_CASE("checkpoints: whichever file of one is cut short or gone, an older one is found") {
-  RunFolder folder{tests::newFolder()};
+  auto folder = newRun();
   writeAt(folder, 3);
   writeAt(folder, 4);
   for (auto name: {"manifest.json"_kj, "worker-0.safetensors"_kj, CHECKPOINT_WEIGHTS}) {
@@ -192,8 +201,27 @@ TEST_CASE("checkpoints: whichever file of one is cut short or gone, an older one
   CHECK(contains(newestIn(folder).refused, "its worker-0.safetensors does not have 14 bytes"));
 }
 
+TEST_CASE("checkpoints: one whose events are cut short or changed is refused") {
+  auto folder = newRun();
+  writeAt(folder, 3);
+  auto whole = readFile(folder.events());
+  for (size_t bytes: kj::indices(whole)) {
+    writeFile(folder.events(), kj::heapString(whole.slice(0, bytes)));
+    // The checkpoint knows the first 100 bytes.
+    CHECK(newestIn(folder).step() == (bytes < 100 ? 0 : 3));
+    if (bytes < 100) {
+      CHECK(contains(newestIn(folder).refused, "not used: the run's events.jsonl is cut short"));
+    }
+    auto damaged = kj::heapString(whole);
+    damaged[bytes] ^= 1;
+    writeFile(folder.events(), damaged);
+    CHECK(newestIn(folder).step() == (bytes < 100 ? 0 : 3));
+    if (bytes < 100) CHECK(contains(newestIn(folder).refused, "the run's events.jsonl is damaged"));
+  }
+}
+
 TEST_CASE("checkpoints: one of another format, experiment or step is refused") {
-  RunFolder folder{tests::newFolder()};
+  auto folder = newRun();
   writeAt(folder, 3);
   writeAt(folder, 4);
   CHECK(newestIn(folder, "4567").step() == 0);
@@ -211,7 +239,7 @@ TEST_CASE("checkpoints: one of another format, experiment or step is refused") {
 }
 
 TEST_CASE("checkpoints: a manifest that names files outside of its folder is refused") {
-  RunFolder folder{tests::newFolder()};
+  auto folder = newRun();
   writeAt(folder, 3);
   writeAt(folder, 4);
   auto whole = readFile(pathAt(folder, 4, "manifest.json"));
@@ -236,7 +264,7 @@ TEST_CASE("checkpoints: a manifest that names files outside of its folder is ref
 }
 
 TEST_CASE("checkpoints: a manifest that is not JSON, is nested deeply or is huge is refused") {
-  RunFolder folder{tests::newFolder()};
+  auto folder = newRun();
   writeAt(folder, 3);
   writeAt(folder, 4);
   auto deep = kj::heapString(100000), huge = kj::heapString((1 << 24) + 1);
@@ -254,7 +282,7 @@ TEST_CASE("checkpoints: a manifest that is not JSON, is nested deeply or is huge
 
 TEST_CASE(
     "checkpoints: a failed write gives a plain sentence, and leaves only the older checkpoint") {
-  RunFolder folder{tests::newFolder()};
+  auto folder = newRun();
   writeAt(folder, 3, 1);
   // From now on every file of this process is limited.
   auto before = ::signal(SIGXFSZ, SIG_IGN);
@@ -275,8 +303,7 @@ TEST_CASE(
 }
 
 TEST_CASE("checkpoints: all that a manifest stands for is on disk before it") {
-  RunFolder folder{tests::newFolder()};
-  writeFile(folder.events(), "{}\n");
+  auto folder = newRun();
   synced.clear();
   writeAt(folder, 3);
   auto first = [&](kj::StringPtr prefix) {
@@ -300,7 +327,7 @@ TEST_CASE("checkpoints: all that a manifest stands for is on disk before it") {
 }
 
 TEST_CASE("setAsideAfter: renames newer checkpoints, and removes unfinished ones") {
-  RunFolder folder{tests::newFolder()};
+  auto folder = newRun();
   for (uint64_t step: {3, 4, 5, 6}) writeAt(folder, step);
   writeFile(pathAt(folder, 5, workerPartName(0)), "damaged");
   KJ_SYSCALL(::unlink(pathAt(folder, 6, "manifest.json").cStr()));
@@ -319,6 +346,11 @@ TEST_CASE("setAsideAfter: renames newer checkpoints, and removes unfinished ones
   writeFile(pathAt(folder, 5, workerPartName(0)), "damaged again");
   setAsideAfter(folder, KJ_REQUIRE_NONNULL(newest.found));
   CHECK(readFile(kj::str(pathAt(folder, 5), ".refused/", workerPartName(0))) == "damaged again");
+  // All are damaged, and the run begins again.
+  setAsideAfter(folder, nullptr);
+  CHECK_FALSE(isFolder(pathAt(folder, 3)));
+  CHECK(isFolder(kj::str(pathAt(folder, 3), ".refused")));
+  CHECK(isFolder(kj::str(pathAt(folder, 4), ".refused")));
 }
 
 }  // namespace

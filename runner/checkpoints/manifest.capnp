@@ -26,7 +26,9 @@ struct Manifest {
   eventsBytes @8 :Float64 $Json.name("events_bytes");
   # How much of events.jsonl belongs to the run so far.
   files @9 :List(File);
-  sha256 @10 :Text;
+  eventsSha256 @10 :Text $Json.name("events_sha256");
+  # Of that part of events.jsonl.
+  sha256 @11 :Text;
   # Of this file without these 64 digits.
 
   struct File {

@@ -58,7 +58,7 @@ bool workersAreHere(const Experiment& experiment, const RoleOptions& options) {
 // none: the run then begins again.
 kj::Maybe<FoundCheckpoint> checkpointOf(const LoadedExperiment& loaded, const RunFolder& folder) {
   auto found = newestCheckpoint(folder, loaded.digest.asPtr(), [](kj::String why) { tell(why); });
-  KJ_IF_MAYBE(checkpoint, found) setAsideAfter(folder, *checkpoint);
+  setAsideAfter(folder, found.map([](auto& own) -> const FoundCheckpoint& { return own; }));
   return found;
 }
 
