@@ -5,19 +5,22 @@
 #include <sys/stat.h>
 
 #include "configs/language/failure.h"
-#include "runner/system/files.h"
+#include "io/records/mapped_file.h"
 #include "runner/system/reason.h"
 
 namespace runner {
 
 namespace {
 
-constexpr uint64_t FILE_BYTES_MAX = 1ull << 36;
-
 SavedFile readSavedFile(kj::StringPtr path) {
-  auto bytes = readRegular(path, FILE_BYTES_MAX);
+  auto lost = kj::str(path, " can no longer be read: it was cut short, or its disk fails");
+  kj::Array<const kj::byte> bytes;
   kj::Array<FoundTensor> arrays;
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { arrays = tensorsIn(bytes.asBytes()); })) {
+  auto read = [&]() {
+    bytes = io::mapFile(path, lost);
+    arrays = tensorsIn(bytes);
+  };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
     configs::fail(path, " is not a file of weights or of a checkpoint: ", reasonOf(*e));
   }
   size_t begin = 0;
@@ -25,12 +28,16 @@ SavedFile readSavedFile(kj::StringPtr path) {
   return {kj::str(path.slice(begin)), kj::mv(bytes), kj::mv(arrays)};
 }
 
-kj::Maybe<SavedFile> weightsIn(kj::StringPtr folder) {
-  kj::Maybe<SavedFile> weights;
-  // Without them, the commands say less.
-  kj::runCatchingExceptions(
-      [&]() { weights = readSavedFile(kj::str(folder, "/", CHECKPOINT_WEIGHTS)); });
-  return weights;
+// Finds out where each key of the network lies in flat arrays, by the files in `folder`. Without
+// them, the commands say less.
+void findKeys(SavedFiles& saved, kj::StringPtr folder) {
+  kj::runCatchingExceptions([&]() {
+    saved.weights = readSavedFile(kj::str(folder, "/", CHECKPOINT_WEIGHTS));
+    auto first = readSavedFile(kj::str(folder, "/", workerPartName(0)));
+    for (auto& array: first.arrays) {
+      if (array.name == "parameters") saved.parameters_bytes = array.values.size();
+    }
+  });
 }
 
 SavedFiles filesOf(FoundCheckpoint checkpoint) {
@@ -38,17 +45,14 @@ SavedFiles filesOf(FoundCheckpoint checkpoint) {
     return readSavedFile(checkpoint.file(name));
   };
   auto path = kj::str(checkpoint.path);
-  auto weights = weightsIn(path);
-  return {kj::mv(path), kj::mv(checkpoint), kj::mv(files), kj::mv(weights)};
+  SavedFiles saved{kj::mv(path), kj::mv(checkpoint), kj::mv(files), nullptr};
+  findKeys(saved, saved.path);
+  return saved;
 }
 
 bool exists(kj::StringPtr path) {
   struct stat about;
   return ::stat(path.cStr(), &about) == 0;
-}
-
-bool isStatistic(kj::StringPtr key) {
-  return key.endsWith("_moving_mean") || key.endsWith("_moving_var");
 }
 
 }  // namespace
@@ -60,7 +64,9 @@ SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String 
     files.add(readSavedFile(path));
     auto folder = kj::str(".");
     KJ_IF_MAYBE(slash, path.findLast('/')) folder = kj::heapString(path.slice(0, *slash));
-    return {kj::str(path), nullptr, files.releaseAsArray(), weightsIn(folder)};
+    SavedFiles saved{kj::str(path), nullptr, files.releaseAsArray(), nullptr};
+    findKeys(saved, folder);
+    return saved;
   }
   if (exists(kj::str(path, "/manifest.json"))) {
     kj::Maybe<FoundCheckpoint> checkpoint;
@@ -96,27 +102,24 @@ kj::Maybe<double> numberIn(const SavedFile& file, kj::StringPtr name) {
 kj::Array<FoundTensor> piecesByKey(const FoundTensor& array, const SavedFiles& saved) {
   kj::Vector<FoundTensor> pieces;
   KJ_IF_MAYBE(weights, saved.weights) {
-    for (bool ofStatistics: {false, true}) {
-      uint64_t at = 0;
-      pieces.clear();
-      for (auto& key: weights->arrays) {
-        if (isStatistic(key.name) != ofStatistics) continue;
-        uint64_t end = at + key.values.size();
-        if (end > array.values.size()) {
-          at = array.values.size() + 1;
-          break;
-        }
-        pieces.add(FoundTensor{kj::str(key.name), kj::str(array.type), kj::str(key.shape),
-            array.values.slice(at, end)});
-        at = end;
+    uint64_t all = 0;
+    for (auto& key: weights->arrays) all += key.values.size();
+    uint64_t size = array.values.size(), border = saved.parameters_bytes;
+    bool isOfParameters = size == border, isOfStatistics = size == all - border;
+    uint64_t begin = isOfParameters ? 0 : border;
+    uint64_t at = 0;
+    for (auto& key: weights->arrays) {
+      bool isInside = at >= begin && at < begin + size;
+      if (isInside && border > 0 && array.type == "F32" && (isOfParameters || isOfStatistics)) {
+        auto values = array.values.slice(at - begin, at - begin + key.values.size());
+        pieces.add(FoundTensor{kj::str(key.name), kj::str(array.type), kj::str(key.shape), values});
       }
-      if (array.type == "F32" && at > 0 && at == array.values.size()) {
-        return pieces.releaseAsArray();
-      }
+      at += key.values.size();
     }
   }
-  pieces.clear();
-  pieces.add(FoundTensor{kj::str(), kj::str(array.type), kj::str(array.shape), array.values});
+  if (pieces.empty()) {
+    pieces.add(FoundTensor{kj::str(), kj::str(array.type), kj::str(array.shape), array.values});
+  }
   return pieces.releaseAsArray();
 }
 

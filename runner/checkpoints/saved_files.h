@@ -10,9 +10,9 @@ namespace runner {
 
 // A file of weights, or a part of a checkpoint.
 struct SavedFile {
-  kj::String name;  // without its folder
-  kj::String bytes;
-  kj::Array<FoundTensor> arrays;  // refer to `bytes`
+  kj::String name;                  // without its folder
+  kj::Array<const kj::byte> bytes;  // of the mapped file
+  kj::Array<FoundTensor> arrays;    // refer to `bytes`
 };
 
 // Returns the number in an array of one whole number or one real number. Null if there is no such
@@ -27,11 +27,14 @@ struct SavedFiles {
   // The file of weights in that folder, which tells where each key of the network lies in the flat
   // arrays. Null if there is none, or if it cannot be read.
   kj::Maybe<SavedFile> weights;
+  // How many bytes of its values are parameters. Moving statistics follow. 0: not known.
+  uint64_t parameters_bytes = 0;
 };
 
 // Reads what `path` names: a file of weights, a part of a checkpoint, a checkpoint, or a run: its
 // newest checkpoint. Calls `refuse` as newestCheckpoint() does. Throws, with the path, if it is
-// none of them, or is damaged.
+// none of them, or is damaged. The files are mapped, so that they need little memory: see
+// io::mapFile().
 SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String why)> refuse);
 
 // Returns `array` in pieces, one per key of the network, if `saved` knows its keys, and if it has

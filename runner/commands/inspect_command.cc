@@ -69,7 +69,7 @@ kj::String headOf(const SavedFiles& saved) {
         point.digest, "\ninstruction set  ", point.instructionSet, "\nsize             ", size,
         " in ", counted(saved.files.size(), "file"), "\n", bestOf(saved), "\n");
   }
-  auto notes = KJ_MAP(note, notesIn(saved.files[0].bytes.asBytes())) {
+  auto notes = KJ_MAP(note, notesIn(saved.files[0].bytes)) {
     return kj::str(note.name, ": ", note.text, "\n");
   };
   return kj::str(saved.path, ": ", size, " in ", counted(saved.files[0].arrays.size(), "array"),
