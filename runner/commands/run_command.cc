@@ -85,13 +85,23 @@ namespace {
   commandLine.endWith(code);
 }
 
-// Returns the folder with its lock, or without one on a file system that has no locks. Throws if
+// Returns the lock of `folder`, or no descriptor on a file system that has no locks. Null if
 // another process has the lock.
-kj::Own<HeldRunFolder> heldIfPossible(RunFolder folder) {
+kj::Maybe<kj::AutoCloseFd> lockIfPossible(const RunFolder& folder) {
   kj::Maybe<kj::AutoCloseFd> lock = kj::AutoCloseFd();
   kj::runCatchingExceptions([&]() { lock = lockOf(folder); });
-  KJ_IF_MAYBE(own, lock) return kj::heap<HeldRunFolder>(kj::mv(folder), kj::mv(*own));
+  return lock;
+}
+
+[[noreturn]] void refuseHeld(const RunFolder& folder) {
   configs::fail(holderOf(folder), " works in ", folder.path, "; wait until it has ended");
+}
+
+// Returns the folder with its lock, if there is one. Throws if another process has it.
+kj::Own<HeldRunFolder> heldIfPossible(RunFolder folder) {
+  auto lock = lockIfPossible(folder);
+  KJ_IF_MAYBE(own, lock) return kj::heap<HeldRunFolder>(kj::mv(folder), kj::mv(*own));
+  refuseHeld(folder);
 }
 
 // Makes the folder of --folder ready for the run: empties it, unless the run there is to go on.
@@ -312,12 +322,12 @@ Validity RunCommand::run() {
   } else {
     // The lock shows other commands that the run goes on. On a file system without locks, only that
     // is missing. Several processes may work on a sweep: the first one has its lock.
-    kj::runCatchingExceptions([&]() { lock = lockOf(folder); });
+    lock = lockIfPossible(folder);
     // Two processes would write the same files.
-    if (options.resumes && lock == nullptr) {
-      configs::fail(holderOf(folder), " works in ", folder.path, "; wait until it has ended");
-    }
+    if (options.resumes && lock == nullptr) refuseHeld(folder);
   }
+  // Another process may have finished the run since.
+  if (options.resumes) endIfFinished(all.runs[0].loaded, folder);
   KJ_IF_MAYBE(held, lock) {
     commandLine.atEnd([fd = held->get()](int code) { noteExit(fd, code); });
   }
@@ -337,24 +347,28 @@ kj::Maybe<kj::String> RunCommand::whyNoCopies(const LoadedRuns& all) const {
 
 kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedExperiment& loaded) {
   KJ_IF_MAYBE(newest, newestRunOf(loaded, runs)) {
-    auto& record = newest->record;
-    if (record.state == RunRecord::FINISHED) {
-      tell(kj::str("the run in ", newest->folder.path, " has finished"));
-      auto resolved = kj::str(loaded.resolved);
-      auto name = labelOf(newest->folder.path, KJ_ASSERT_NONNULL(loaded.experiment).name);
-      auto sha256 = kj::str(record.weightsSha256);
-      auto reported = kj::heapArrayBuilder<ReportedRun>(1);
-      reported.add(reportedRun(kj::mv(record), kj::mv(name), kj::mv(resolved)));
-      auto finished = judged(reported.finish());
-      printTables(finished);
-      printWeights(sha256, newest->folder.path);
-      commandLine.endWith(codeOf(finished));
-    }
-    keepInstructionSet(loaded, record);
+    endIfFinished(loaded, newest->folder);
+    keepInstructionSet(loaded, newest->record);
     return kj::mv(newest->folder);
   }
   tell("this experiment has no run yet: it begins");
   return nullptr;
+}
+
+void RunCommand::endIfFinished(const LoadedExperiment& loaded, const RunFolder& folder) {
+  if (lastLineOf(folder.events()).size() == 0) return;
+  auto record = readRunRecord(folder.path);
+  if (record.state != RunRecord::FINISHED) return;
+  tell(kj::str("the run in ", folder.path, " has finished"));
+  auto resolved = kj::str(loaded.resolved);
+  auto name = labelOf(folder.path, KJ_ASSERT_NONNULL(loaded.experiment).name);
+  auto sha256 = kj::str(record.weightsSha256);
+  auto reported = kj::heapArrayBuilder<ReportedRun>(1);
+  reported.add(reportedRun(kj::mv(record), kj::mv(name), kj::mv(resolved)));
+  auto finished = judged(reported.finish());
+  printTables(finished);
+  printWeights(sha256, folder.path);
+  commandLine.endWith(codeOf(finished));
 }
 
 void RunCommand::warnOf(kj::ArrayPtr<const LoadedRun> runs) {

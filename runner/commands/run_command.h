@@ -19,9 +19,11 @@ private:
   Validity run();
   // Returns why --copy-data is wrong. Null if it is right, or not given.
   kj::Maybe<kj::String> whyNoCopies(const LoadedRuns& all) const;
-  // Returns the folder of the run with which --resume goes on. Null if none exists. Shows the
-  // result and ends the process if that run has finished.
+  // Returns the folder of the run with which --resume goes on. Null if none exists. Calls
+  // endIfFinished().
   kj::Maybe<RunFolder> folderToResume(LoadedExperiment& loaded);
+  // Shows the result of the run in `folder` and ends the process, if the run has finished.
+  void endIfFinished(const LoadedExperiment& loaded, const RunFolder& folder);
   // Warns of settings that are allowed, but hardly intended, each once.
   void warnOf(kj::ArrayPtr<const LoadedRun> runs);
 
