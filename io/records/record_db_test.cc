@@ -189,6 +189,31 @@ TEST_CASE("RecordDb: refuses an incomplete database with its path and the cause"
         kj::str("cannot open the record database ", half, ": the file is cut short", wayOut));
 }
 
+TEST_CASE("RecordDb: refuses a database that is cut short at any page, or inside of one") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  writeRecords(path, 300);
+  auto whole = fileOf(path);
+  auto cut = scratch.write("cut.mdb", whole);
+  constexpr size_t PAGE_BYTES = 4096;
+  REQUIRE(whole.size() > 10 * PAGE_BYTES);
+  for (size_t bytes = whole.size(); bytes > 0; bytes -= kj::min(bytes, PAGE_BYTES)) {
+    for (size_t more: {size_t(0), size_t(1), PAGE_BYTES / 2, PAGE_BYTES - 1}) {
+      size_t size = bytes - kj::min(bytes, PAGE_BYTES) + more;
+      INFO(size);
+      REQUIRE(::truncate(cut.cStr(), 0) == 0);
+      scratch.write("cut.mdb", whole.slice(0, size));
+      auto why = thrownBy([&]() {
+        auto db = RecordDb::open(cut);
+        auto reader = RecordReader::open(*db);
+        for (uint64_t i = 0; i < db->count(); ++i) reader->read(i);
+      });
+      CHECK(why.startsWith(kj::str("cannot open the record database ", cut, ": ")));
+      CHECK(why.endsWith(WAY_OUT));
+    }
+  }
+}
+
 TEST_CASE("RecordReader: refuses a damaged record, and reads its neighbours") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
