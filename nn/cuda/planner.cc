@@ -4,6 +4,7 @@
 #include <kj/vector.h>
 
 #include "configs/language/failure.h"
+#include "nn/chosen_plans.h"
 #include "nn/cuda/handles.h"
 
 namespace nn::cuda {
@@ -44,14 +45,26 @@ Planner::Planner(CudnnTarget cudnn, cublasLtContext* cublasLt, kj::StringPtr dev
 
 kj::Own<LibraryPlan> Planner::plan(const ConvolutionProblem& shape, Direction direction,
     size_t workspaceMax_bytes, Measure measure) {
-  auto text = textOf(shape, direction);
-  auto key = kj::str(surroundings, text);
-  KJ_IF_MAYBE(name, cache.find(key)) {
-    KJ_IF_MAYBE(plan, named(shape, direction, *name)) {
-      if ((*plan)->workspace_bytes() <= workspaceMax_bytes) return kj::mv(*plan);
+  auto key = kj::str(surroundings, textOf(shape, direction));
+  auto plan = choose(shape, direction, workspaceMax_bytes, measure, key);
+  noteChosenPlan(key, plan->name());
+  return plan;
+}
+
+kj::Own<LibraryPlan> Planner::choose(const ConvolutionProblem& shape, Direction direction,
+    size_t workspaceMax_bytes, Measure measure, kj::StringPtr key) {
+  auto wanted = wantedPlan(key);
+  kj::Maybe<kj::StringPtr> known[] = {
+      wanted.map([](kj::String& own) { return own.asPtr(); }), cache.find(key)};
+  for (auto& each: known) {
+    KJ_IF_MAYBE(name, each) {
+      KJ_IF_MAYBE(plan, named(shape, direction, *name)) {
+        if ((*plan)->workspace_bytes() <= workspaceMax_bytes) return kj::mv(*plan);
+      }
     }
   }
 
+  auto text = textOf(shape, direction);
   uint most = shape.deterministic ? 1 : MEASURED_MAX;
   kj::Vector<kj::Own<LibraryPlan>> plans;
   if (cublasLt != nullptr) {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
+#include "nn/chosen_plans.h"
 #include "nn/cuda/libraries.h"
 #include "nn/cuda/testing/network_convolutions.h"
 #include "tests/skip.h"
@@ -98,6 +99,29 @@ TEST_CASE(
   CHECK(measured > 0);
   CHECK(planWithin(large - 1) == less);
   CHECK(measured == 0);
+}
+
+TEST_CASE("Planner: a run that goes on keeps its plan, whatever was measured since") {
+  KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
+  constexpr kj::StringPtr DEVICE = "the device of a run that goes on"_kj;
+  Machine machine;
+  auto planner = machine.start(DEVICE);
+  auto fastest = machine.plan(planner, shapeOf(false));
+  auto other = kj::str(machine.measured[0]);
+  REQUIRE(other != fastest);
+  kj::Vector<ChosenPlan> plans;
+  for (auto& plan: chosenPlans()) {
+    if (!plan.problem.startsWith(DEVICE)) continue;
+    CHECK(plan.name == fastest);
+    plans.add(ChosenPlan{kj::str(plan.problem), kj::str(other)});
+  }
+  REQUIRE(plans.size() == 1);
+  wantPlans(plans.releaseAsArray());
+  CHECK(missingPlans() == 1);
+  auto next = machine.start(DEVICE);
+  CHECK(machine.plan(next, shapeOf(false)) == other);
+  CHECK(machine.measured.size() == 0);
+  CHECK(missingPlans() == 0);
 }
 
 TEST_CASE("Planner: deterministic measures nothing and always chooses the same") {

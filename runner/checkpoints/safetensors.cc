@@ -123,13 +123,19 @@ kj::ArrayPtr<const kj::byte> eachEntry(kj::ArrayPtr<const kj::byte> bytes,
   configs::fail("it is cut short");
 }
 
+// Returns `text` with quotes, as JSON has it.
+kj::String inJson(kj::StringPtr text) {
+  capnp::JsonCodec codec;
+  return codec.encode(capnp::Text::Reader(text));
+}
+
 }  // namespace
 
 kj::Array<kj::byte> safetensorsHead(
     kj::ArrayPtr<const Note> notes, kj::ArrayPtr<const Tensor> tensors) {
   kj::Vector<kj::String> entries;
   auto texts = KJ_MAP(note, notes) {
-    return kj::str("\"", note.name, "\":\"", note.text, "\"");
+    return kj::str(inJson(note.name), ":", inJson(note.text));
   };
   entries.add(kj::str("\"__metadata__\":{", kj::strArray(texts, ","), "}"));
   uint64_t at = 0;

@@ -46,8 +46,8 @@ void PartSaver::visit(
   for (auto& piece: pieces) values.addAll(piece);
 }
 
-SavedPart PartSaver::finish() {
-  return {safetensorsHead({}, tensors), values.releaseAsArray()};
+SavedPart PartSaver::finish(kj::ArrayPtr<const Note> notes) {
+  return {safetensorsHead(notes, tensors), values.releaseAsArray()};
 }
 
 PartLoader::PartLoader(kj::ArrayPtr<const kj::byte> bytes) {

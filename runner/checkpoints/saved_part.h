@@ -30,8 +30,8 @@ public:
   bool restores() const override { return false; }
   void visit(
       kj::StringPtr name, Type type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) override;
-  // Returns the part. Call once.
-  SavedPart finish();
+  // Returns the part, with `notes` in its header. Call once.
+  SavedPart finish(kj::ArrayPtr<const Note> notes = nullptr);
 
 private:
   kj::Vector<Tensor> tensors;

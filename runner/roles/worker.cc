@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "configs/language/failure.h"
+#include "configs/language/warning.h"
 #include "io/batches/first_images.h"
+#include "nn/chosen_plans.h"
 #include "nn/cpu/instruction_set.h"
 #include "nn/loops/floats.h"
 #include "nn/network/initializer.h"
@@ -71,6 +73,10 @@ struct JoiningWorker {
   uint64_t fetchSaved() {
     KJ_IF_MAYBE(part, ioThread->savedPart()) {
       saved = kj::mv(*part);
+      // The devices have not chosen theirs yet.
+      nn::wantPlans(KJ_MAP(note, notesIn(saved)) {
+        return nn::ChosenPlan{kj::mv(note.name), kj::mv(note.text)};
+      });
       return firstStepIn(saved);
     }
     return 0;
@@ -167,6 +173,11 @@ private:
           workerPartName(parts.rank), " of the checkpoint cannot be used: ", reasonOf(*e));
     }
     savedAt = state.step;
+    if (auto missing = nn::missingPlans()) {
+      configs::warn(kj::str("this device, or its libraries, cannot compute ", missing,
+          " convolutions by the plans that the run has used so far: results may be rounded in "
+          "another way than without the break"));
+    }
     if (!experiment.checkpoint.keepBest) bestWeights = nullptr;
   }
 
@@ -203,7 +214,11 @@ private:
     store.settle();
     PartSaver saver(saved_bytes);
     visitState(saver);
-    auto part = saver.finish();
+    auto plans = nn::chosenPlans();
+    auto notes = KJ_MAP(plan, plans) {
+      return Note{plan.problem, kj::str(plan.name)};
+    };
+    auto part = saver.finish(notes);
     saved_bytes = part.values.size();
     ioThread->meet(state.epoch, state.step, MeetingPoint::SAVED, {}, nullptr);
     if (experiment.rounds().needsRest()) store.refresh();

@@ -1,5 +1,6 @@
 // Runs on a fake GPU that are killed and resumed.
 #include <doctest/doctest.h>
+#include <stdlib.h>
 
 #include "tests/faults/resumable_run.h"
 #include "tests/text.h"
@@ -42,6 +43,36 @@ TEST_CASE("several GPUs of a worker that update the parameters go on with the sa
 
 TEST_CASE("GPUs of several workers that push gradients go on with the same bits") {
   checkResumes({"cluster.devices=[\"cuda\"]"_kj});
+}
+
+TEST_CASE("a run that goes on computes by the plans that its GPU chose at the beginning") {
+  kj::StringPtr settings[] = {
+      "model.layers=[{ kind = \"conv\", filters = 2, kernel = 5, stride = 5 }, "
+      "{ kind = \"dense\", units = 10 }]",
+      "train.steps=60", "data.held_out=100", "data.validate_on=held_out",
+      "checkpoint.every_steps=7", "cluster.devices=[\"cuda\"]"};
+  ResumableRun run(settings, ON_HOST);
+  auto planned = [&]() {
+    auto part = kj::str(run.newestCheckpoint(), "/worker-1.safetensors");
+    return Command({ON_HOST, "inspect", part}).wait().output;
+  };
+  constexpr kj::StringPtr FORWARD = "\nhost, direction 0: 20 images, "_kj;
+  ::setenv("HOST_PLAN", "the first plan", 1);
+  run.killAfter(SAVED, 2);
+  auto before = planned();
+  INFO(before);
+  CHECK(contains(before, FORWARD));
+  CHECK(contains(before, ": the first plan\n"));
+  ::setenv("HOST_PLAN", "a faster plan", 1);
+  auto resumed = run.start({"--resume"_kj})->wait();
+  ::unsetenv("HOST_PLAN");
+  INFO(resumed.errors);
+  CHECK(resumed.exitCode == 0);
+  CHECK_FALSE(contains(resumed.errors, "convolutions by the plans"));
+  auto after = planned();
+  INFO(after);
+  CHECK(contains(after, ": the first plan\n"));
+  CHECK_FALSE(contains(after, "a faster plan"));
 }
 
 }  // namespace

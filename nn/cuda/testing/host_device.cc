@@ -1,8 +1,10 @@
 #include "nn/cuda/testing/host_device.h"
 
 #include <kj/debug.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "nn/chosen_plans.h"
 #include "nn/cuda/testing/host_convolution.h"
 #include "nn/cuda/testing/host_kernels.h"
 
@@ -91,6 +93,11 @@ kj::Own<Memory> HostDevice::pin(kj::ArrayPtr<byte> memory) {
 }
 
 kj::Own<ConvolutionPlan> HostDevice::plan(const ConvolutionProblem& shape, Direction direction) {
+  auto problem = kj::str("host, direction ", uint(direction), ": ", shape.images, " images, ",
+      shape.x.channels, "x", shape.x.height, " to ", shape.y.channels, "x", shape.y.height);
+  auto offered = ::getenv("HOST_PLAN");
+  kj::StringPtr own = offered == nullptr ? "loops"_kj : kj::StringPtr(offered);
+  noteChosenPlan(problem, wantedPlan(problem).orDefault(kj::str(own)));
   return kj::heap<HostConvolution>(shape, direction);
 }
 

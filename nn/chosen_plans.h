@@ -1,0 +1,32 @@
+// nn/chosen_plans.h: by which plans the devices of this process compute, where several can. The
+// bits of the results depend on that, so a run that goes on must choose the same ones.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+namespace nn {
+
+// All functions can be called from any thread.
+
+struct ChosenPlan {
+  kj::String problem;  // what is computed, on which device, with which libraries. One line
+  kj::String name;     // of the plan
+};
+
+// Asks for these plans, which a run has computed with so far. Call it before programs are made.
+void wantPlans(kj::Array<ChosenPlan> plans);
+
+// Returns the plan that somebody has asked for. Null if nobody has. A device calls it before it
+// chooses.
+kj::Maybe<kj::String> wantedPlan(kj::StringPtr problem);
+// Notes which plan a device has chosen. `name` is another one than the wanted one if the device
+// does not have that.
+void noteChosenPlan(kj::StringPtr problem, kj::StringPtr name);
+
+// Returns all that were chosen so far, in the order of their problems.
+kj::Array<ChosenPlan> chosenPlans();
+// Returns how many of the wanted plans no device has chosen.
+size_t missingPlans();
+
+}  // namespace nn
