@@ -60,6 +60,16 @@ void removeCheckpoint(kj::StringPtr path) {
   ::rmdir(path.cStr());
 }
 
+// Syncs the folders above `path`, which may be new, where that is possible.
+void syncAbove(kj::StringPtr path) {
+  for (size_t end = path.size(); end-- > 0;) {
+    if (path[end] != '/') continue;
+    auto above = end == 0 ? kj::str("/") : kj::heapString(path.slice(0, end));
+    kj::runCatchingExceptions([&]() { syncPath(above); });
+  }
+  if (!path.startsWith("/")) kj::runCatchingExceptions([&]() { syncPath("."); });
+}
+
 struct Written {
   uint64_t bytes = 0;
   kj::String sha256;
@@ -181,6 +191,7 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
   manifest.setEventsSha256(sumOfEvents(folder, point.events_bytes));
   syncPath(folder.checkpoints());
   syncPath(folder.path);
+  syncAbove(folder.path);
   capnp::JsonCodec codec;
   codec.handleByAnnotation<Manifest>();
   codec.setPrettyPrint(true);

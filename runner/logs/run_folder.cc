@@ -84,24 +84,13 @@ void note(int lock, kj::StringPtr lines) {
   if (end >= 0) (void)!::pwrite(lock, text.begin(), text.size(), end);
 }
 
-// Makes the folder `path`. When it returns true, a machine that loses its power keeps the folder,
-// where the parent can be synced. Otherwise errno says why not.
-bool makeFolder(kj::StringPtr path) {
-  if (::mkdir(path.cStr(), 0777) != 0) return false;
-  auto slash = path.findLast('/').orDefault(0);
-  auto parent =
-      slash == 0 ? kj::str(path.startsWith("/") ? "/" : ".") : kj::str(path.slice(0, slash));
-  kj::runCatchingExceptions([&]() { syncPath(parent); });
-  return true;
-}
-
 }  // namespace
 
 void makeFolders(kj::StringPtr path, kj::StringPtr wayOut) {
   for (size_t i = 1; i <= path.size(); i++) {
     if (i < path.size() && path[i] != '/') continue;
     auto prefix = kj::heapString(path.slice(0, i));
-    if (makeFolder(prefix)) continue;
+    if (::mkdir(prefix.cStr(), 0777) == 0) continue;
     if (errno != EEXIST) failToMake(prefix, errno, wayOut);
     struct stat about;
     if (::stat(prefix.cStr(), &about) != 0 || !S_ISDIR(about.st_mode)) {
@@ -122,7 +111,7 @@ RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name) {
   }
   for (uint64_t n = newest(parent) + 1;; n++) {
     auto path = kj::str(parent, "/", n);
-    if (!makeFolder(path)) {
+    if (::mkdir(path.cStr(), 0777) != 0) {
       if (errno == EEXIST) continue;
       failToMake(path, errno);
     }

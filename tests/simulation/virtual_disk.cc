@@ -343,6 +343,8 @@ void VirtualDisk::ignoreSyncs() {
 
 void VirtualDisk::losePower(Dice& dice) {
   KJ_REQUIRE(state->open.empty(), "a file is open", state->open.begin()->second.path.c_str());
+  theDisk = nullptr;
+  KJ_DEFER(theDisk = state);
   PowerLoss loss(dice);
   loss.strike(*state->top, state->root.c_str());
   loss.finish();
