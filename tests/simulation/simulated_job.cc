@@ -163,7 +163,6 @@ public:
     bool writes = role == Role::COORDINATOR;
     endpoint.die();
     if (writes) world.disk.stop();
-    later = nullptr;
     fiber = nullptr;
     if (writes) world.disk.go();
     end(runner::Failure{runner::Failure::KILLED, kj::str(name, ": killed by signal 9")});
@@ -209,6 +208,7 @@ private:
   void end(kj::Maybe<runner::Failure> failure) {
     hasEnded = true;
     endpoint.die();
+    later = nullptr;
     lines->end();
     kj::Vector<RoleProcess*> others;
     for (auto other: world.running) {
