@@ -5,50 +5,9 @@
 #include <kj/string.h>
 
 #include "runner/experiment/experiment.h"
-#include "runner/roles/role_options.h"
-#include "tests/simulation/dice.h"
+#include "tests/simulation/plan.h"
 
 namespace simulation {
-
-// What happens to a job.
-struct Fault {
-  enum Kind {
-    KILL_WORKER,
-    KILL_SERVER,
-    KILL_COORDINATOR,
-    KILL_LAUNCHER,   // and with it all roles; then the run is resumed
-    KILL_AT_CHANGE,  // the coordinator, at a change of the disk, and with it all roles
-    LOSE_POWER,      // at a moment
-    LOSE_POWER_AT_CHANGE,
-    FREEZE,  // a role stops, and wakes up later
-    CUT,     // a role is cut off from all others for a while
-    BREAK_CONNECTION,
-    FILL_DISK,  // no checkpoint can be written for a while
-    BREAK_DISK,
-    MOVE_DATE,
-    KINDS
-  };
-  Kind kind;
-  double at;          // which part of an undisturbed job is done, 0 to 1
-  uint role;          // which of the roles that may be meant
-  kj::Duration time;  // of FREEZE, CUT and MOVE_DATE
-};
-
-extern const char* const FAULT_NAMES[Fault::KINDS];
-
-// How a job is simulated. All of it follows from the seed, so that a job can be repeated.
-struct Plan {
-  uint64_t seed = 0;
-  size_t variant = 0;    // which experiment
-  kj::Duration slowest;  // the longest time that a piece of data travels
-  kj::Vector<Fault> faults;
-
-  // Draws a plan for one of `variants` experiments.
-  static Plan draw(uint64_t seed, size_t variants);
-  Plan clone() const;
-};
-
-kj::String KJ_STRINGIFY(const Plan& plan);
 
 // What an experiment comes to if nobody disturbs it.
 struct Expected {

@@ -30,6 +30,12 @@ struct Direction {
   };
   explicit Direction(Endpoint& from, Endpoint& to): from(from), to(to) {}
 
+  // Nothing follows. The end arrives after all that was sent.
+  void end(kj::TimePoint arrives) {
+    if (!ended) last = kj::max(last, arrives);
+    ended = true;
+    change();
+  }
   // Wakes a reader that waits.
   void change() {
     KJ_IF_MAYBE(fulfiller, waiting) (*fulfiller)->fulfill();
@@ -73,9 +79,14 @@ public:
   void lose(Endpoint& dead) {
     auto& out = &there.from == &dead ? there : back;
     auto& in = &there.from == &dead ? back : there;
-    out.ended = true;
     in.readerGone = true;
-    out.change();
+    out.end(arrival(out));
+  }
+  // Returns when something arrives that is sent now. The system sends the end of a process, also
+  // if that is frozen.
+  kj::TimePoint arrival(const Direction& direction) {
+    auto sent = kj::max(network.clock.now(), direction.from.cutFrom(direction.to));
+    return sent + network.dice.time(network.slowest);
   }
   bool has(Endpoint& end) const { return &there.from == &end || &back.from == &end; }
 
@@ -91,11 +102,9 @@ public:
         in(isCaller ? this->connection->back : this->connection->there),
         network(this->connection->network) {}
   ~Stream() noexcept(false) {
-    if (!in.to.dead) {
-      out.ended = true;
-      in.readerGone = true;
-    }
-    out.change();
+    if (in.to.dead) return;
+    in.readerGone = true;
+    out.end(connection->arrival(out));
   }
 
   kj::Promise<size_t> tryRead(void* buffer, size_t least, size_t most) override {
@@ -112,19 +121,15 @@ public:
     if (out.readerGone || out.ended) return disconnected("write", EPIPE);
     kj::Vector<kj::byte> bytes;
     for (auto& piece: pieces) bytes.addAll(piece);
-    auto sent =
-        kj::max(kj::max(network.clock.now(), out.from.frozen), kj::max(out.from.cut, out.to.cut));
-    out.last = kj::max(out.last, sent + network.dice.time(network.slowest));
+    auto arrives = kj::max(connection->arrival(out), out.from.frozen);
+    out.last = kj::max(out.last, arrives);
     out.pieces.push_back({out.last, bytes.releaseAsArray()});
     out.change();
     return kj::READY_NOW;
   }
 
   kj::Promise<void> whenWriteDisconnected() override { return kj::NEVER_DONE; }
-  void shutdownWrite() override {
-    out.ended = true;
-    out.change();
-  }
+  void shutdownWrite() override { out.end(connection->arrival(out)); }
   void getsockname(sockaddr* address, uint* length) override { tellAddress(address, length); }
   void getpeername(sockaddr* address, uint* length) override { tellAddress(address, length); }
 
@@ -213,7 +218,10 @@ public:
 
   kj::Promise<kj::Own<kj::AsyncIoStream>> connect() override {
     auto& network = own.network;
-    auto begin = kj::max(network.clock.now(), own.cut);
+    auto begin = network.clock.now();
+    KJ_IF_MAYBE(receiver, network.receivers.find(port)) {
+      begin = kj::max(begin, own.cutFrom((*receiver)->own));
+    }
     auto arrives = begin + network.dice.time(network.slowest);
     return own.timer().atTime(arrives).then([this, &network]() {
       KJ_IF_MAYBE(receiver, network.receivers.find(port)) {
@@ -241,6 +249,22 @@ private:
 
 Endpoint::Endpoint(VirtualNetwork& network): network(network) {}
 Endpoint::~Endpoint() noexcept(false) = default;
+
+void Endpoint::cutUntil(kj::TimePoint end, kj::Maybe<Endpoint&> other) {
+  cut = kj::max(cut, end);
+  KJ_IF_MAYBE(only, other) {
+    cutOther = only;
+  } else {
+    cutOther = nullptr;
+  }
+}
+
+kj::TimePoint Endpoint::cutFrom(const Endpoint& other) const {
+  auto until = kj::origin<kj::TimePoint>();
+  if (cutOther == nullptr || cutOther == &other) until = kj::max(until, cut);
+  if (other.cutOther == nullptr || other.cutOther == this) until = kj::max(until, other.cut);
+  return until;
+}
 
 bool Endpoint::isAway() const {
   return kj::max(frozen, cut) > now();

@@ -29,8 +29,9 @@ public:
   void die();
   // Nothing happens in the process until `end`: SIGSTOP.
   void freezeUntil(kj::TimePoint end) { frozen = kj::max(frozen, end); }
-  // Nothing that it sends, and nothing that is sent to it, arrives before `end`.
-  void cutUntil(kj::TimePoint end) { cut = kj::max(cut, end); }
+  // Nothing that it sends, and nothing that is sent to it, arrives before `end`. With `other`, the
+  // others still reach it.
+  void cutUntil(kj::TimePoint end, kj::Maybe<Endpoint&> other = nullptr);
 
   bool isDead() const { return dead; }
   // Whether nobody can reach the process now.
@@ -51,10 +52,14 @@ private:
   kj::Promise<void> atTime(kj::TimePoint time) override;
   kj::Promise<void> afterDelay(kj::Duration delay) override { return atTime(now() + delay); }
 
+  // Returns when something that is sent now to `other`, or comes from there, can travel.
+  kj::TimePoint cutFrom(const Endpoint& other) const;
+
   VirtualNetwork& network;
   bool dead = false;
   kj::TimePoint frozen = kj::origin<kj::TimePoint>();
   kj::TimePoint cut = kj::origin<kj::TimePoint>();
+  const Endpoint* cutOther = nullptr;  // the process that it is cut off from. Null: all
 };
 
 // All connections. Bytes arrive in order, each piece after a time that is drawn.

@@ -1,0 +1,113 @@
+// tests/simulation/world.h: the machine of a simulated job, and the processes that run on it.
+#pragma once
+
+#include <kj/async-io.h>
+#include <kj/async-unix.h>
+#include <kj/vector.h>
+
+#include "runner/launch/launcher.h"
+#include "runner/roles/one_thread.h"
+#include "tests/simulation/virtual_clock.h"
+#include "tests/simulation/virtual_disk.h"
+#include "tests/simulation/virtual_network.h"
+
+namespace simulation {
+
+class Lines;
+class RoleProcess;
+
+// One simulated job.
+class World {
+public:
+  // The disk is in `root`. Data travel for up to `slowest`.
+  World(kj::StringPtr root, uint64_t seed, kj::Duration slowest);
+  ~World() noexcept(false);
+  KJ_DISALLOW_COPY(World);
+
+  VirtualClock clock;
+  kj::EventLoop loop{clock};
+  kj::WaitScope scope{loop};
+  Dice dice;
+  VirtualNetwork network;
+  VirtualDisk disk;
+  kj::Vector<kj::Own<Endpoint>> endpoints;  // of all processes, also of dead ones
+  kj::Vector<RoleProcess*> running;
+  // Roles that the launcher could not reach when it took them down. They go on.
+  kj::Vector<kj::Own<RoleProcess>> left;
+  uint leftBehind = 0;
+  uint restarts = 0;
+  uint64_t savedStep = 0;       // of the newest checkpoint that was said to be on disk
+  kj::Maybe<kj::String> wrong;  // what must not happen
+
+  Endpoint& newEndpoint() { return *endpoints.add(kj::heap<Endpoint>(network)); }
+  // Returns an event loop for the process behind `provider`, on the thread of the simulation.
+  static kj::AsyncIoContext ioOf(kj::AsyncIoProvider& provider, kj::WaitScope& scope);
+};
+
+// What KJ's streams and timers come from.
+class Provider final: public kj::AsyncIoProvider {
+public:
+  explicit Provider(Endpoint& endpoint): endpoint(endpoint) {}
+
+  kj::OneWayPipe newOneWayPipe() override { return kj::newOneWayPipe(); }
+  kj::TwoWayPipe newTwoWayPipe() override { return kj::newTwoWayPipe(); }
+  kj::Network& getNetwork() override { return endpoint.sockets(); }
+  kj::Timer& getTimer() override { return endpoint.timer(); }
+  PipeThread newPipeThread(
+      kj::Function<void(kj::AsyncIoProvider&, kj::AsyncIoStream&, kj::WaitScope&)>) override {
+    KJ_UNIMPLEMENTED("the simulation has one thread");
+  }
+
+private:
+  Endpoint& endpoint;
+};
+
+// A role in a fiber.
+class RoleProcess final: public runner::OneThread, private kj::TaskSet::ErrorHandler {
+public:
+  // Starts the role. `world` and `loaded` must outlive it.
+  RoleProcess(World& world, const runner::LoadedExperiment& loaded, runner::RoleOptions options);
+  ~RoleProcess() noexcept(false);
+
+  // SIGKILL.
+  void kill();
+
+  // Resolves when it has ended, with null if it ended well. Call once.
+  kj::Promise<kj::Maybe<runner::Failure>> ended() { return kj::mv(ending.promise); }
+  // Whether its launcher cannot take it down now, because it is on another host.
+  bool isOutOfReach() const {
+    return role != runner::Role::COORDINATOR && !hasEnded && endpoint.isAway();
+  }
+  // Returns what a coordinator tells its launcher. Call once.
+  kj::Own<kj::AsyncInputStream> events();
+
+  // Of the role itself.
+  kj::AsyncIoContext newIo() const override;
+  void yield() const override;
+  void runLater(kj::Function<void()> work) const override;
+
+  const runner::Role role;
+  const kj::String name;
+  Endpoint& endpoint;
+
+private:
+  // As the launcher of processes sees it.
+  runner::Failure failureOf(const kj::Exception& e);
+  void end(kj::Maybe<runner::Failure> failure);
+  void taskFailed(kj::Exception&& e) override;
+
+  World& world;
+  Provider provider;
+  runner::RoleOptions options;
+  kj::Own<Lines> lines;
+  kj::Maybe<kj::WaitScope&> ownScope;
+  bool hasEnded = false;
+  kj::PromiseFulfillerPair<kj::Maybe<runner::Failure>> ending;
+  kj::Own<kj::TaskSet> later;
+  kj::Promise<void> fiber = nullptr;
+};
+
+// Starts roles in `world`, which must outlive it.
+kj::Own<runner::Launcher> newSimulatedLauncher(World& world, const runner::LaunchedRun& run);
+
+}  // namespace simulation
