@@ -376,7 +376,14 @@ void RunCommand::warnOf(kj::ArrayPtr<const LoadedRun> runs) {
   for (auto& run: runs) {
     if (run.problem != nullptr) continue;
     auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
-    for (auto& sentence: endlessWarmUps(experiment, ModelFacts(experiment))) {
+    ModelFacts facts(experiment);
+    kj::Vector<kj::String> sentences;
+    for (auto& sentence: endlessWarmUps(experiment, facts)) sentences.add(kj::mv(sentence));
+    if (experiment.checkpoint.keepBest && facts.validationRecords == 0) {
+      sentences.add(kj::str("checkpoint.keep_best keeps nothing, because there are no records to ",
+          "validate on: no epoch is the best one"));
+    }
+    for (auto& sentence: sentences) {
       if (told.contains(sentence)) continue;
       commandLine.warning(sentence);
       told.insert(kj::mv(sentence));

@@ -1,6 +1,7 @@
 // Disks that fill up, databases and images that are damaged: the run ends and says which file, or
 // goes on without the bad record where the experiment wants that.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -305,10 +306,13 @@ TEST_CASE("a bad record is named once in a run, and counted in each epoch") {
 TEST_CASE("a run says that fewer than ten images give no validation records") {
   for (uint count: {9, 10}) {
     auto source = kj::str("data.source=", imageFolder(count));
-    Run run("tests/faults/images.toml", {source});
+    Run run("tests/faults/images.toml", {source, "checkpoint.keep_best=true"_kj});
     auto ended = run.command.wait();
     INFO(ended.errors);
     CHECK(ended.exitCode == 0);
+    CHECK(contains(ended.errors, "warning: checkpoint.keep_best keeps nothing") == (count < 10));
+    bool hasBest = ::access(kj::str(run.folder, "/best.safetensors").cStr(), F_OK) == 0;
+    CHECK(hasBest == (count == 10));
     CHECK(
         contains(ended.errors, "warning: the data set has no validation records") == (count < 10));
     // Without them there is no figure.
