@@ -184,6 +184,24 @@ private:
   ImageReader reader;
 };
 
+// Consecutive records.
+struct RecordRange {
+  uint64_t begin;
+  uint64_t size;
+};
+
+// Returns part number `part` of `parts` of so many records.
+RecordRange partOf(uint64_t records, uint part, uint parts) {
+  uint64_t begin = part * records / parts;
+  return {begin, (part + uint64_t(1)) * records / parts - begin};
+}
+
+// Returns the number of records to validate on.
+uint64_t validationRecordsOf(const Dataset& dataset, const DataConfig& config) {
+  bool own = config.validateOn == ValidationSet::VALIDATION;
+  return own ? dataset.validation().count() : config.heldOut;
+}
+
 // Sequence numbers count batches from the start, or from the last restart. Batch s lies in slot s
 // mod slots.
 struct Ring {
@@ -195,12 +213,12 @@ struct Ring {
   bool stopping = false;
   kj::Array<bool> filled;  // one per slot
   kj::Maybe<Stream> stream;
+  uint64_t first = 0;                            // step of training, or record of validation
+  uint64_t count = 0;                            // records of validation
   kj::ArrayPtr<const View> views = CENTRE_VIEW;  // of validation
 
-  // For validation: as many batches as `images` need, each once per view.
-  void setEnd(uint64_t images, size_t batchSize) {
-    end = (images + batchSize - 1) / batchSize * views.size();
-  }
+  // For validation: as many batches as its records need, each once per view.
+  void setEnd(size_t batchSize) { end = (count + batchSize - 1) / batchSize * views.size(); }
   bool canClaim() const { return !paused && claimed < end && claimed - released < filled.size(); }
   bool isFilled(uint64_t sequence) const { return filled[sequence % filled.size()]; }
 };
@@ -213,8 +231,9 @@ public:
       kj::Maybe<Stream> stream, uint64_t first, uint64_t count, BatchForm form)
       : work{kind, form.word, form.labels, dataset.storedShape(), recordsOf(dataset, config, kind),
             augmenterOf(dataset, config), seed, config.onBadRecord},
-        first(first),
-        count(count),
+        validationRecords(
+            kind == Work::Kind::VALIDATION ? validationRecordsOf(dataset, config) : 0),
+        splitsValidation(config.validation == ValidationPart::SPLIT),
         batchSize(config.batchSize) {
     KJ_REQUIRE(form.word != BatchForm::NUMBERS || form.labels.size() == work.records.count());
     KJ_REQUIRE(form.word != BatchForm::BYTES || canReadBytes(dataset, work.augmenter));
@@ -233,9 +252,11 @@ public:
       locked->filled = kj::heapArray<bool>(slots.size());
       for (auto& filled: locked->filled) filled = false;
       locked->stream = kj::mv(stream);
+      locked->first = first;
+      locked->count = count;
       if (kind == Work::Kind::VALIDATION) {
         locked->views = config.views(false);
-        locked->setEnd(count, batchSize);
+        locked->setEnd(batchSize);
       }
     }
     auto builder = kj::heapArrayBuilder<kj::Own<kj::Thread>>(config.readerThreads);
@@ -283,17 +304,29 @@ public:
   void restart(kj::ArrayPtr<const View> views) override {
     KJ_REQUIRE(work.kind == Work::Kind::VALIDATION, "only validation can be started over");
     KJ_REQUIRE(views.size() > 0);
-    ring.lockExclusive()->paused = true;
-    ring.when([](const Ring& r) { return r.working == 0; },
-        [&](Ring& r) {
-          for (auto& filled: r.filled) filled = false;
-          r.claimed = 0;
-          r.released = 0;
-          r.views = views;
-          r.setEnd(count, batchSize);
-          r.paused = false;
-        });
-    handedOut = false;
+    startOver([&](Ring& r) {
+      r.views = views;
+      r.setEnd(batchSize);
+    });
+  }
+
+  void take(uint part, uint parts) override {
+    KJ_REQUIRE(work.kind == Work::Kind::VALIDATION, "only validation has parts");
+    if (!splitsValidation) return;
+    auto range = partOf(validationRecords, part, parts);
+    startOver([&](Ring& r) {
+      r.first = range.begin;
+      r.count = range.size;
+      r.setEnd(batchSize);
+    });
+  }
+
+  void divideBy(kj::Own<const Division> division, uint64_t step) override {
+    KJ_REQUIRE(work.kind == Work::Kind::TRAINING, "only training is divided by steps");
+    startOver([&](Ring& r) {
+      KJ_ASSERT_NONNULL(r.stream).divideBy(kj::mv(division));
+      r.first = step;
+    });
   }
 
   BatcherCounts counts() const override { return totals; }
@@ -305,6 +338,20 @@ private:
       const Dataset& dataset, const DataConfig& config, Work::Kind kind) {
     bool own = config.validateOn == ValidationSet::VALIDATION;
     return kind == Work::Kind::VALIDATION && own ? dataset.validation() : dataset.training();
+  }
+
+  // Begins again with the first batch, after `change` has changed what is read.
+  void startOver(kj::FunctionParam<void(Ring&)> change) {
+    ring.lockExclusive()->paused = true;
+    ring.when([](const Ring& r) { return r.working == 0; },
+        [&](Ring& r) {
+          for (auto& filled: r.filled) filled = false;
+          r.claimed = 0;
+          r.released = 0;
+          change(r);
+          r.paused = false;
+        });
+    handedOut = false;
   }
 
   void allocate(Slot& slot, BatchForm& form) {
@@ -354,7 +401,7 @@ private:
           ++r.working;
           auto& plan = slots[sequence % slots.size()].plan;
           KJ_IF_MAYBE(stream, r.stream) {
-            plan.step = first + sequence;
+            plan.step = r.first + sequence;
             plan.count = batchSize;
             stream->samples(plan.step, plan.samples);
           } else {
@@ -364,8 +411,8 @@ private:
             plan.view = r.views[view];
             plan.isLastView = view + 1 == r.views.size();
             uint64_t begin = plan.step * batchSize;
-            plan.count = kj::min(batchSize, count - begin);
-            for (size_t i = 0; i < plan.count; ++i) plan.samples[i] = {first + begin + i, 0};
+            plan.count = kj::min(batchSize, r.count - begin);
+            for (size_t i = 0; i < plan.count; ++i) plan.samples[i] = {r.first + begin + i, 0};
           }
           return sequence;
         });
@@ -377,8 +424,8 @@ private:
   }
 
   Work work;
-  const uint64_t first;
-  const uint64_t count;
+  const uint64_t validationRecords;
+  const bool splitsValidation;
   const size_t batchSize;
   kj::Array<Slot> slots;
   kj::MutexGuarded<Ring> ring;
@@ -414,15 +461,14 @@ kj::Own<Batcher> Batcher::training(const Dataset& dataset, const DataConfig& con
 
 kj::Own<Batcher> Batcher::validation(
     const Dataset& dataset, const DataConfig& config, uint workers, uint rank, BatchForm form) {
+  uint64_t records = validationRecordsOf(dataset, config);
   bool own = config.validateOn == ValidationSet::VALIDATION;
-  uint64_t records = own ? dataset.validation().count() : config.heldOut;
   KJ_REQUIRE(rank < workers, rank, workers);
   KJ_REQUIRE(own || records <= dataset.training().count(), records, dataset.training().count());
   bool split = config.validation == ValidationPart::SPLIT;
-  uint64_t begin = split ? rank * records / workers : 0;
-  uint64_t end = split ? (rank + uint64_t(1)) * records / workers : records;
-  return kj::heap<RingBatcher>(
-      dataset, config, Work::Kind::VALIDATION, 0, nullptr, begin, end - begin, kj::mv(form));
+  auto range = split ? partOf(records, rank, workers) : RecordRange{0, records};
+  return kj::heap<RingBatcher>(dataset, config, Work::Kind::VALIDATION, 0, nullptr, range.begin,
+      range.size, kj::mv(form));
 }
 
 }  // namespace io

@@ -6,6 +6,7 @@
 #include <kj/memory.h>
 #include <kj/string.h>
 
+#include "io/batches/division.h"
 #include "io/batches/stream.h"
 #include "io/datasets/datasets.h"
 
@@ -92,6 +93,12 @@ public:
   // For validation only: starts again from the first batch, with these views. `views` must outlive
   // this object.
   virtual void restart(kj::ArrayPtr<const View> views) = 0;
+  // For validation only: begins again with the first batch of part number `part` of `parts`. Does
+  // nothing if every worker validates on all records.
+  virtual void take(uint part, uint parts) = 0;
+  // For training only: goes on with step `step`, and reads what `division` gives to this worker.
+  // Batches that were read ahead are read again.
+  virtual void divideBy(kj::Own<const Division> division, uint64_t step) = 0;
   virtual BatcherCounts counts() const = 0;
   // Returns one sentence per record skipped since the last call, with record, database and cause.
   // Of one batch it describes only the first few.

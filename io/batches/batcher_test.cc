@@ -5,6 +5,7 @@
 #include <kj/vector.h>
 
 #include <cstring>
+#include <initializer_list>
 
 #include "io/batches/first_images.h"
 #include "io/datasets/import.h"
@@ -306,6 +307,54 @@ TEST_CASE("Batcher: restart() in the middle of validation begins with the first 
   auto first = bytesOf(*batcher, 2);
   batcher->restart(CENTRE_VIEW);
   CHECK(bytesOf(*batcher, 2) == first);
+}
+
+TEST_CASE("Batcher: goes on with another division of the records, and reads no batch twice") {
+  Packed packed(120, 0);
+  auto dataset = packed.open();
+  MemberChange joins{.rank = 1, .joins = true, .step = 3};
+  auto divided = [&](uint rank, uint64_t step) {
+    auto batcher = Batcher::training(*dataset, packed.config, 5, 2, rank, step);
+    batcher->divideBy(
+        kj::heap<Division>(120, packed.config.batchSize, 1, kj::arrayPtr(&joins, 1)), step);
+    return batcher;
+  };
+  // Alone, worker 0 reads the first three batches, and from step 3 on every second one.
+  auto alone = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  auto wanted = bytesOf(*alone, 7);
+  size_t batch = wanted.size() / 7;
+  auto batches = [&](std::initializer_list<uint> numbers) {
+    kj::Vector<kj::byte> all;
+    for (uint n: numbers) all.addAll(wanted.slice(n * batch, (n + 1) * batch));
+    return all.releaseAsArray();
+  };
+  auto first = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  CHECK(bytesOf(*first, 2) == batches({0, 1}));
+  first->divideBy(
+      kj::heap<Division>(120, packed.config.batchSize, 1, kj::arrayPtr(&joins, 1)), 2);
+  CHECK(bytesOf(*first, 3) == batches({2, 3, 5}));
+  CHECK(bytesOf(*divided(1, 3), 2) == batches({4, 6}));
+}
+
+TEST_CASE("Batcher: validates on another part of the records when the members have changed") {
+  Packed packed(8, 40);
+  auto dataset = packed.open();
+  auto labels = [&](Batcher& batcher) {
+    kj::Vector<int32_t> all;
+    for (;;) {
+      KJ_IF_MAYBE(batch, batcher.next()) {
+        all.addAll(batch->labels.slice(0, batch->images));
+      } else {
+        return all.releaseAsArray();
+      }
+    }
+  };
+  auto batcher = Batcher::validation(*dataset, packed.config, 3, 2);
+  CHECK(labels(*batcher).size() == 14);
+  batcher->take(1, 2);
+  auto second = labels(*batcher);
+  CHECK(second.size() == 20);
+  CHECK(second[0] == 20);
 }
 
 TEST_CASE("Batcher: whole validation gives every worker all records, and a part may be empty") {

@@ -16,13 +16,27 @@ Stream::Stream(const DataConfig& config, uint64_t stored, uint64_t seed, uint wo
       drawnFor(config.part == TrainingPart::WHOLE ? rank : 0),
       begin(config.part == TrainingPart::SPLIT ? uint64_t(rank) * config.batchSize : 0),
       stride(uint64_t(config.batchSize) * workers / config.readings(workers)),
-      batchSize(config.batchSize) {
+      batchSize(config.batchSize),
+      rank(rank) {
   KJ_REQUIRE(config.heldOut < stored && stored < (uint64_t(1) << 32), config.heldOut, stored);
   KJ_REQUIRE(rank < workers && batchSize > 0, rank, workers, batchSize);
 }
 
+void Stream::divideBy(kj::Own<const Division> newDivision) {
+  division = kj::mv(newDivision);
+  places = kj::heapArray<uint64_t>(batchSize);
+}
+
 void Stream::samples(uint64_t step, kj::ArrayPtr<Sample> out) {
   KJ_REQUIRE(out.size() == batchSize);
+  KJ_IF_MAYBE(own, division) {
+    (*own)->places(step, rank, places);
+    for (auto i: kj::indices(out)) {
+      uint64_t pass = places[i] / records;
+      out[i] = {first + permutation(pass)[places[i] % records], pass};
+    }
+    return;
+  }
   uint64_t position = begin + step * stride;
   uint64_t pass = position / records;
   uint64_t index = position % records;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "io/batches/division.h"
 #include "io/data_config.h"
 
 namespace io {
@@ -26,6 +27,10 @@ public:
   // `records` is the number in the database; config.heldOut of them are left out. Requires
   // config.heldOut < records < 2^32 and rank < workers.
   Stream(const DataConfig& config, uint64_t records, uint64_t seed, uint workers, uint rank);
+
+  // For part = "split": reads what `division` gives to this worker. It has the same number of
+  // records and the same batch size.
+  void divideBy(kj::Own<const Division> division);
 
   // A record and the pass in which it is read. The draws of its augmentation depend on both.
   struct Sample {
@@ -62,7 +67,10 @@ private:
   uint64_t begin;     // where this worker's first batch begins in its stream
   uint64_t stride;    // distance between the beginnings of two batches
   uint batchSize;
-  Permutation permutations[2];  // pass e is at e mod 2
+  uint rank;
+  kj::Maybe<kj::Own<const Division>> division;  // null: `begin` and `stride` tell
+  kj::Array<uint64_t> places;                   // in the stream, of the batch that is asked for
+  Permutation permutations[2];                  // pass e is at e mod 2
 };
 
 }  // namespace io

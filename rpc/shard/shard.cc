@@ -70,13 +70,15 @@ Shard::Shard(const Placement& placement, uint shard, const Rounds& rounds, Updat
       slices(placement.slices),
       updater(updater),
       memory(kj::mv(ownMemory)),
-      rests(kj::heapArray<bool>(rounds.workers)) {
+      rests(kj::heapArray<bool>(rounds.workers)),
+      memberships(kj::heapArray<Membership>(rounds.workers)) {
   KJ_REQUIRE(shard < placement.shards.size() && rounds.workers >= 1 && rounds.aggregate >= 1);
   auto& ids = placement.shards[shard];
   heldSlices = kj::heapArray<HeldSlice>(ids.size());
   heldIndex = kj::heapArray<uint>(placement.slices.size());
   for (auto& index: heldIndex) index = NONE;
   for (auto& flag: rests) flag = false;
+  for (auto& each: memberships) each = Membership::MEMBER;
   uninitialized = ids.size();
 
   for (auto i: kj::indices(ids)) {
@@ -121,6 +123,8 @@ void Shard::checkPush(uint rank, SliceId id, uint64_t step, const codec::Coded& 
   auto& held = find(id);
   KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
   KJ_REQUIRE(held.initialized, "a gradient came before the slice's initial values", id, rank);
+  KJ_REQUIRE(memberships[rank] == Membership::MEMBER,
+      "a worker that the job goes on without pushed a gradient", id, rank, step);
   auto& worker = held.workers[rank];
   KJ_REQUIRE(step < worker.steps || (step == worker.steps && worker.due <= progress(held)),
       "a worker pushed a step that is not its next one", id, rank, step, worker.steps,
@@ -213,15 +217,58 @@ void Shard::rest(uint rank, uint64_t number) {
   }
 }
 
+void Shard::fence(uint rank) {
+  KJ_REQUIRE(rounds.counted == Rounds::ALL, "in this mode, the members of a job do not change");
+  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
+  if (memberships[rank] != Membership::MEMBER) return;
+  memberships[rank] = Membership::FENCED;
+  for (auto& held: heldSlices) giveBack(held, held.workers[rank]);
+}
+
+kj::Array<Shard::SliceSteps> Shard::pushedBy(uint rank) const {
+  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
+  return KJ_MAP(held, heldSlices) {
+    return SliceSteps{SliceId(held.slice - slices.begin()), held.workers[rank].steps};
+  };
+}
+
+void Shard::leave(uint rank) {
+  fence(rank);
+  if (memberships[rank] == Membership::OUTSIDE) return;
+  memberships[rank] = Membership::OUTSIDE;
+  outside++;
+  KJ_REQUIRE(outside < rounds.workers, "the last worker leaves", rank);
+  for (auto& held: heldSlices) {
+    if (held.workers[rank].gradient != nullptr) held.ofLeavers++;
+    closeRoundIfFull(held);
+  }
+}
+
+void Shard::admit(uint rank, uint64_t step) {
+  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
+  KJ_REQUIRE(memberships[rank] == Membership::OUTSIDE, "this worker is a member already", rank);
+  for (auto& held: heldSlices) {
+    KJ_REQUIRE(held.initialized && held.version == step && held.pushes == 0,
+        "a worker joins while a round waits for pushes", rank, step, held.version, held.pushes);
+  }
+  memberships[rank] = Membership::MEMBER;
+  outside--;
+  for (auto& held: heldSlices) {
+    auto& worker = held.workers[rank];
+    worker.steps = step;
+    worker.due = 0;
+  }
+}
+
 // Returns how many pushes fill a round to which each worker pushes once. Workers that rest do not
 // push.
-uint Shard::pushesNeeded() const {
-  return rounds.aggregate - kj::min(rounds.aggregate, resting);
+uint Shard::pushesNeeded(const HeldSlice& held) const {
+  return rounds.aggregate - kj::min(rounds.aggregate, resting) - outside + held.ofLeavers;
 }
 
 // If the round is full, adds its gradients in rank order and applies the sum.
 void Shard::closeRoundIfFull(HeldSlice& held) {
-  if (held.pushes == 0 || held.pushes < pushesNeeded()) return;
+  if (held.pushes == 0 || held.pushes < pushesNeeded(held)) return;
   Sum sum(held.sum, held.slice->size);
   for (auto& worker: held.workers) {
     KJ_IF_MAYBE(gradient, worker.gradient) {
@@ -261,6 +308,7 @@ void Shard::apply(HeldSlice& held, const Round& round, uint64_t staleness) {
   held.current = next;
   held.version++;
   held.pushes = 0;
+  held.ofLeavers = 0;
 }
 
 void Shard::addBuffer(HeldSlice& held) {
@@ -305,6 +353,8 @@ Shard::Lent Shard::lend(uint rank, SliceId id) {
   auto& held = find(id);
   KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
   KJ_REQUIRE(held.initialized, "the slice has no values yet", id);
+  KJ_REQUIRE(memberships[rank] == Membership::MEMBER,
+      "a worker that the job goes on without asked for values", id, rank);
   auto& worker = held.workers[rank];
   giveBack(held, worker);
   auto& buffer = held.buffers[held.current];

@@ -69,6 +69,26 @@ public:
   // the worker has rested before. A repeated call has no effect.
   void rest(uint rank, uint64_t number);
 
+  // The members of a job may change where a round takes a push of every worker (Rounds::ALL). At
+  // first, all ranks are members.
+  //
+  // Worker `rank` was lost: refuses whatever it still sends. What it has pushed stays in its rounds.
+  // Rounds that lack its push still wait. A repeated call has no effect.
+  void fence(uint rank);
+  struct SliceSteps {
+    SliceId id;
+    uint64_t steps;  // that a worker has pushed
+  };
+  // Returns how many steps `rank` has pushed of each slice of this shard.
+  kj::Array<SliceSteps> pushedBy(uint rank) const;
+  // Fences `rank`, and lets rounds close without it: a sum is divided by the images of those who
+  // have pushed. May advance the progress of every slice. A repeated call has no effect.
+  void leave(uint rank);
+  // Worker `rank`, which is no member, becomes one: rounds from step `step` on wait for it. Every
+  // slice must stand there, with all pushes answered.
+  void admit(uint rank, uint64_t step);
+  bool isMember(uint rank) const { return memberships[rank] == Membership::MEMBER; }
+
   // Returns how many rounds were applied to slice `id`. Null before initialize().
   kj::Maybe<uint64_t> version(SliceId id) const;
   // Returns the number that answers for an initialized slice wait for. It never falls while a push
@@ -134,7 +154,9 @@ private:
     kj::Array<WorkerState> workers;
     kj::Array<float> sum;  // of pushes; made when first needed
     uint pushes = 0;       // in the round in progress
+    uint ofLeavers = 0;    // of them, those of ranks that are no members any more
   };
+  enum class Membership : uint8_t { MEMBER, FENCED, OUTSIDE };
 
   void visitCounts(configs::StateVisitor& visitor);
   HeldSlice& find(SliceId id);
@@ -142,7 +164,7 @@ private:
   uint64_t count(HeldSlice& held, uint rank, const codec::Coded& gradient);
   uint64_t progress(const HeldSlice& held) const;
   uint64_t slowest(const HeldSlice& held) const;
-  uint pushesNeeded() const;
+  uint pushesNeeded(const HeldSlice& held) const;
   void closeRoundIfFull(HeldSlice& held);
   void addAsItCame(HeldSlice& held, const codec::Coded& gradient);
   void apply(HeldSlice& held, const Round& round, uint64_t staleness = 0);
@@ -159,6 +181,8 @@ private:
   kj::Array<bool> rests;      // each rank's
   uint resting = 0;           // ranks that rest
   uint64_t rested = 0;        // times that all have rested
+  kj::Array<Membership> memberships;  // each rank's
+  uint outside = 0;                   // ranks that are no members
   Counts counted;
 };
 

@@ -24,7 +24,7 @@ struct WaitingCall final: public Waiter {
   }
 };
 
-class ShardServer final: public ShardService::Server {
+class ShardServer final: public ShardService::Server, public ShardMembers {
 public:
   ShardServer(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
       kj::Maybe<kj::UnixEventPort&> port, kj::Maybe<ShardTrace&> trace)
@@ -51,6 +51,25 @@ public:
 
   Shard& served() { return shard; }
 
+  kj::Array<Shard::SliceSteps> fence(uint rank) override {
+    shard.fence(rank);
+    sessions[rank]++;
+    return shard.pushedBy(rank);
+  }
+
+  void leave(uint rank) override {
+    fence(rank);
+    shard.leave(rank);
+    // The others do not wait for it to start, either. A worker that joins later starts at once.
+    started[rank] = true;
+    startIfAll();
+    for (SliceId id: slices) {
+      if (shard.version(id) != nullptr) wake(id);
+    }
+  }
+
+  void admit(uint rank, uint64_t step) override { shard.admit(rank, step); }
+
   kj::Promise<void> hello(HelloContext context) override;
 
   kj::Promise<void> counts(CountsContext context) override {
@@ -68,6 +87,15 @@ public:
 private:
   class Session;
 
+  // Lets workers start if all have asked for it. Returns whether they may.
+  bool startIfAll() {
+    for (bool flag: started) {
+      if (!flag) return false;
+    }
+    for (auto& fulfiller: starting) fulfiller->fulfill();
+    starting.clear();
+    return true;
+  }
   // Resolves when all slices of `call` have values, and have made the progress that is due.
   kj::Promise<void> whenDue();
   // Wakes calls that waited for the progress that slice `id` has made.
@@ -137,15 +165,10 @@ public:
     KJ_REQUIRE(
         server.shard.isInitialized(), "a worker starts, but not all slices have values", rank);
     server.started[rank] = true;
-    for (bool flag: server.started) {
-      if (flag) continue;
-      auto paf = kj::newPromiseAndFulfiller<void>();
-      server.starting.add(kj::mv(paf.fulfiller));
-      return kj::mv(paf.promise);
-    }
-    for (auto& fulfiller: server.starting) fulfiller->fulfill();
-    server.starting.clear();
-    return kj::READY_NOW;
+    if (server.startIfAll()) return kj::READY_NOW;
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    server.starting.add(kj::mv(paf.fulfiller));
+    return kj::mv(paf.promise);
   }
 
   kj::Promise<void> rest(RestContext context) override {
@@ -292,6 +315,9 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
         rank, workers, sessions.size());
   }
   if (rank >= workers) KJ_FAIL_REQUIRE("there is no worker of this rank", rank, workers);
+  if (!shard.isMember(rank)) {
+    KJ_FAIL_REQUIRE("the job goes on without this worker, because it was lost", rank);
+  }
   if (params.getPlacement() != digest) {
     KJ_FAIL_REQUIRE(
         "worker and server divide the parameters differently; start all roles with the same file "
@@ -314,8 +340,8 @@ ServedShard newShardServer(const Placement& placement, uint shard, const Rounds&
   // Encoded values travel in messages, not through shared memory.
   if (!rounds.codec.isPlain()) port = nullptr;
   auto server = kj::heap<ShardServer>(placement, shard, rounds, updater, port, trace);
-  auto& own = server->served();
-  return {kj::mv(server), own};
+  auto& own = *server;
+  return {kj::mv(server), own.served(), own};
 }
 
 }  // namespace rpc

@@ -20,10 +20,25 @@ inline void pollOften(kj::WaitScope& scope) {
   scope.setBusyPollInterval(20);
 }
 
-// A shard, and the capability through which workers use it. The shard lives as long as that.
+// Changes the members of a job at the server of a shard: see Shard::fence().
+class ShardMembers {
+public:
+  virtual ~ShardMembers() noexcept(false) = default;
+
+  // Worker `rank` was lost: refuses it from now on. Returns how many steps it has pushed of each
+  // slice.
+  virtual kj::Array<Shard::SliceSteps> fence(uint rank) = 0;
+  // Lets rounds close without worker `rank`, and answers those who waited for them.
+  virtual void leave(uint rank) = 0;
+  // Worker `rank` becomes a member. Its first step is `step`.
+  virtual void admit(uint rank, uint64_t step) = 0;
+};
+
+// A shard, and the capability through which workers use it. The others live as long as that.
 struct ServedShard {
   ShardService::Client service;
   Shard& shard;
+  ShardMembers& members;
 };
 
 // Makes shard `shard`, and the bootstrap capability of its server. The capability checks everything

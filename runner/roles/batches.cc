@@ -108,6 +108,13 @@ kj::Maybe<const io::Batch&> Batches::readValidation() {
   return read(*validation, firstOfValidation);
 }
 
+void Batches::divideBy(kj::Own<const io::Division> division, uint64_t step) {
+  // The readers may overwrite the batch that was read last.
+  KJ_IF_MAYBE(own, raw) own->awaitBatch();
+  last = nullptr;
+  training->divideBy(kj::mv(division), step);
+}
+
 void Batches::set() {
   auto& batch = KJ_REQUIRE_NONNULL(last);
   KJ_IF_MAYBE(own, raw) {

@@ -29,6 +29,8 @@ public:
   kj::Maybe<const io::Batch&> readValidation();
   // Makes the batch that was read last the program's batch.
   void set();
+  // Goes on with step `step` of training, and reads what `division` gives to this worker.
+  void divideBy(kj::Own<const io::Division> division, uint64_t step);
 
   io::Batcher& ofTraining() { return *training; }
   io::Batcher& ofValidation() { return *validation; }

@@ -1,0 +1,119 @@
+#include "io/batches/division.h"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+
+namespace io {
+
+Division::Division(uint64_t records, uint batchSize, uint workers,
+    kj::ArrayPtr<const MemberChange> changes)
+    : records(records), batchSize(batchSize) {
+  KJ_REQUIRE(records > 0 && batchSize > 0 && workers > 0, records, batchSize, workers);
+  Stretch all{0, 0, {}, 0, {}};
+  for (uint rank = 0; rank < workers; rank++) all.members.add(rank);
+  stretches.add(kj::mv(all));
+
+  auto sorted = kj::heapArray<MemberChange>(changes);
+  std::sort(sorted.begin(), sorted.end(), [](const MemberChange& a, const MemberChange& b) {
+    if (a.first() != b.first()) return a.first() < b.first();
+    if (a.joins != b.joins) return b.joins;
+    return a.step != b.step ? a.step < b.step : a.rank < b.rank;
+  });
+  for (size_t begin = 0; begin < sorted.size();) {
+    size_t end = begin + 1;
+    while (end < sorted.size() && sorted[end].first() == sorted[begin].first()) end++;
+    addStretch(sorted.slice(begin, end));
+    begin = end;
+  }
+}
+
+void Division::addStretch(kj::ArrayPtr<const MemberChange> changes) {
+  auto& last = stretches.back();
+  uint64_t first = changes[0].first();
+  uint64_t used = (first - last.begin) * last.perStep(batchSize);
+  Stretch next{first, last.consumed + used, {}, 0, {}};
+  next.members.addAll(last.members);
+  for (auto& change: changes) {
+    if (change.joins) {
+      next.members.add(change.rank);
+      continue;
+    }
+    for (uint64_t step = change.step + (change.counts ? 1 : 0); step < first; step++) {
+      auto& stretch = stretchAt(step);
+      KJ_IF_MAYBE(offset, offsetOf(stretch, step, change.rank)) {
+        add(stretch, *offset, batchSize, next.returned);
+        next.consumed -= batchSize;
+      }
+    }
+    auto end = std::remove(next.members.begin(), next.members.end(), change.rank);
+    next.members.truncate(end - next.members.begin());
+  }
+  std::sort(next.members.begin(), next.members.end());
+  KJ_REQUIRE(next.members.size() > 0, "a job without workers", first);
+  uint64_t returned = 0;
+  for (auto& range: last.returned) returned += range.size;
+  if (used < returned) add(last, used, returned - used, next.returned);
+  next.rest = last.rest + (used > returned ? used - returned : 0);
+  stretches.add(kj::mv(next));
+}
+
+const Division::Stretch& Division::stretchAt(uint64_t step) const {
+  size_t i = stretches.size() - 1;
+  while (stretches[i].begin > step) i--;
+  return stretches[i];
+}
+
+kj::ArrayPtr<const uint> Division::membersAt(uint64_t step) const {
+  return stretchAt(step).members;
+}
+
+kj::Maybe<uint64_t> Division::offsetOf(
+    const Stretch& stretch, uint64_t step, uint rank) const {
+  auto& members = stretch.members;
+  auto found = std::lower_bound(members.begin(), members.end(), rank);
+  if (found == members.end() || *found != rank) return nullptr;
+  uint64_t index = found - members.begin();
+  return (step - stretch.begin) * stretch.perStep(batchSize) + index * batchSize;
+}
+
+void Division::add(
+    const Stretch& stretch, uint64_t offset, uint64_t size, kj::Vector<Range>& out) {
+  for (auto& range: stretch.returned) {
+    if (size == 0) return;
+    if (offset >= range.size) {
+      offset -= range.size;
+      continue;
+    }
+    uint64_t taken = kj::min(size, range.size - offset);
+    out.add(Range{range.begin + offset, taken});
+    offset = 0;
+    size -= taken;
+  }
+  if (size > 0) out.add(Range{stretch.rest + offset, size});
+}
+
+void Division::places(uint64_t step, uint rank, kj::ArrayPtr<uint64_t> out) const {
+  KJ_REQUIRE(out.size() == batchSize);
+  auto& stretch = stretchAt(step);
+  uint64_t offset = KJ_REQUIRE_NONNULL(offsetOf(stretch, step, rank),
+      "a worker that is no member of the job reads records", rank, step);
+  kj::Vector<Range> ranges;
+  add(stretch, offset, batchSize, ranges);
+  size_t i = 0;
+  for (auto& range: ranges) {
+    for (uint64_t n = 0; n < range.size; n++) out[i++] = range.begin + n;
+  }
+}
+
+uint64_t Division::stepsUntilEndOf(uint64_t epoch) const {
+  uint64_t all = epoch * records;
+  for (size_t i = 0;; i++) {
+    auto& stretch = stretches[i];
+    uint64_t left = all - kj::min(all, stretch.consumed);
+    uint64_t end = stretch.begin + left / stretch.perStep(batchSize);
+    if (i + 1 == stretches.size() || end < stretches[i + 1].begin) return end;
+  }
+}
+
+}  // namespace io

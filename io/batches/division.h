@@ -1,0 +1,86 @@
+// io/batches/division.h: how the members of a job divide the stream of records, while workers leave
+// and join.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/common.h>
+#include <kj/vector.h>
+
+#include <cstdint>
+
+namespace io {
+
+using kj::uint;
+
+// A worker leaves or joins.
+struct MemberChange {
+  uint rank;
+  bool joins;
+  // Of a worker that joins: its first step. Of one that was lost: the first step that it has not
+  // pushed completely.
+  uint64_t step;
+  // Of a worker that was lost: whether a part of its push of `step` counts.
+  bool counts = false;
+
+  // Returns the first step that is divided among the new members. After a loss, the others may have
+  // begun `step` and the step after it. They end these two as they began them.
+  uint64_t first() const { return joins ? step : step + 2; }
+
+  bool operator==(const MemberChange&) const = default;
+};
+
+// Which records of the stream each worker reads in each step, and where epochs end. Without a
+// change of the members, step t takes the next W·b records, and worker r the r-th b of these. From
+// a change on, the new members divide what is left in the same way, in the order of their ranks. If
+// a lost worker's batch of a step did not count, its records go back. They are the first that the
+// new members read. So every record is read once per pass. Immutable.
+class Division {
+public:
+  // `records` is the number that is trained on. The changes may come in any order.
+  Division(uint64_t records, uint batchSize, uint workers,
+      kj::ArrayPtr<const MemberChange> changes = nullptr);
+
+  // Returns in `out`, which has batchSize entries, the places in the stream of the records that
+  // worker `rank` reads in step `step`. Throws if it is no member then.
+  void places(uint64_t step, uint rank, kj::ArrayPtr<uint64_t> out) const;
+
+  // Returns how many steps a worker makes until the end of epoch `epoch` (from 1): as many as take
+  // no more than the records of `epoch` passes. Records that went back do not count as taken.
+  uint64_t stepsUntilEndOf(uint64_t epoch) const;
+
+  // Returns the ranks of the members of step `step`, in their order.
+  kj::ArrayPtr<const uint> membersAt(uint64_t step) const;
+
+private:
+  // Consecutive places in the stream.
+  struct Range {
+    uint64_t begin;
+    uint64_t size;
+  };
+  // The steps from one change to the next. They read the records that went back, and then the
+  // stream from `rest` on.
+  struct Stretch {
+    uint64_t begin;     // the first step
+    uint64_t consumed;  // records that the steps before have used
+    kj::Vector<Range> returned;
+    uint64_t rest;
+    kj::Vector<uint> members;
+
+    uint64_t perStep(uint batchSize) const { return uint64_t(members.size()) * batchSize; }
+  };
+
+  const Stretch& stretchAt(uint64_t step) const;
+  // Returns where `rank`'s batch of `step` begins in what the stretch reads. Null if it is no
+  // member.
+  kj::Maybe<uint64_t> offsetOf(const Stretch& stretch, uint64_t step, uint rank) const;
+  // Adds to `out` the places of `size` records from `offset` on of what the stretch reads.
+  static void add(
+      const Stretch& stretch, uint64_t offset, uint64_t size, kj::Vector<Range>& out);
+  void addStretch(kj::ArrayPtr<const MemberChange> changes);
+
+  uint64_t records;
+  uint batchSize;
+  kj::Vector<Stretch> stretches;
+};
+
+}  // namespace io

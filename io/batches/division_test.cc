@@ -1,0 +1,147 @@
+#include "io/batches/division.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <vector>
+
+namespace io {
+namespace {
+
+kj::Array<uint64_t> placesOf(const Division& division, uint64_t step, uint rank, uint batchSize) {
+  auto places = kj::heapArray<uint64_t>(batchSize);
+  division.places(step, rank, places);
+  return places;
+}
+
+TEST_CASE("Division: worker r of W reads the r-th b of each step's W·b records") {
+  Division division(100, 5, 3);
+  CHECK(placesOf(division, 0, 0, 5)[0] == 0);
+  CHECK(placesOf(division, 0, 2, 5)[4] == 14);
+  CHECK(placesOf(division, 4, 1, 5)[0] == 65);
+  CHECK(division.stepsUntilEndOf(1) == 6);
+  CHECK(division.stepsUntilEndOf(2) == 13);
+}
+
+TEST_CASE("Division: after a loss, the records that did not count come first") {
+  // Worker 1 of 3 is lost in step 4, and a part of its push counts. The others take its records of
+  // step 5, which are 80 to 84, in step 6.
+  MemberChange change{.rank = 1, .joins = false, .step = 4, .counts = true};
+  Division division(1000, 5, 3, kj::arrayPtr(&change, 1));
+  CHECK(placesOf(division, 5, 2, 5)[0] == 85);
+  CHECK(placesOf(division, 6, 0, 5)[0] == 80);
+  CHECK(placesOf(division, 6, 2, 5)[0] == 90);
+  CHECK(placesOf(division, 7, 0, 5)[0] == 95);
+  CHECK_THROWS(placesOf(division, 6, 1, 5));
+  CHECK(division.membersAt(5).size() == 3);
+  CHECK(division.membersAt(6).size() == 2);
+
+  // If nothing of its push counts, its records of step 4 go back, too.
+  change.counts = false;
+  Division other(1000, 5, 3, kj::arrayPtr(&change, 1));
+  CHECK(placesOf(other, 6, 0, 5)[0] == 65);
+  CHECK(placesOf(other, 6, 2, 5)[0] == 80);
+  CHECK(placesOf(other, 7, 0, 5)[0] == 90);
+}
+
+TEST_CASE("Division: a worker that joins reads from its first step on") {
+  MemberChange change{.rank = 3, .joins = true, .step = 4};
+  Division division(1000, 5, 2, kj::arrayPtr(&change, 1));
+  CHECK(placesOf(division, 3, 1, 5)[0] == 35);
+  CHECK(placesOf(division, 4, 0, 5)[0] == 40);
+  CHECK(placesOf(division, 4, 3, 5)[0] == 50);
+  CHECK(placesOf(division, 5, 0, 5)[0] == 55);
+  CHECK_THROWS(placesOf(division, 3, 3, 5));
+}
+
+// A job whose members change at random steps.
+struct RandomJob {
+  uint64_t records;
+  uint batchSize;
+  uint workers;
+  kj::Vector<MemberChange> changes;
+
+  explicit RandomJob(uint seed) {
+    std::mt19937 dice(seed);
+    records = 40 + dice() % 200;
+    batchSize = 1 + dice() % 8;
+    workers = 2 + dice() % 3;
+    kj::Vector<uint> members;
+    for (uint rank = 0; rank < workers; rank++) members.add(rank);
+    uint next = workers;
+    uint64_t step = 1;
+    for (uint i = dice() % 6; i > 0; i--) {
+      if (members.size() > 1 && dice() % 2 == 0) {
+        // Losses may come one right after the other, also in the same step.
+        uint at = dice() % members.size();
+        step += dice() % 3;
+        changes.add(MemberChange{members[at], false, step, dice() % 2 == 0});
+        members[at] = members.back();
+        members.removeLast();
+      } else {
+        // Nobody joins before earlier changes have taken effect.
+        for (auto& change: changes) step = kj::max(step, change.first());
+        step += dice() % 5;
+        changes.add(MemberChange{next, true, step});
+        members.add(next++);
+      }
+    }
+  }
+
+  // Whether the push of a member counts.
+  bool counts(uint rank, uint64_t step) const {
+    for (auto& change: changes) {
+      if (change.rank != rank || change.joins) continue;
+      if (step > change.step || (step == change.step && !change.counts)) return false;
+    }
+    return true;
+  }
+};
+
+TEST_CASE("Division: whoever leaves and joins, every record counts once per pass") {
+  for (uint seed = 0; seed < 500; seed++) {
+    CAPTURE(seed);
+    RandomJob job(seed);
+    Division division(job.records, job.batchSize, job.workers, job.changes);
+    constexpr uint64_t STEPS = 200;
+    std::vector<uint> times(STEPS * 16 * 8);
+    uint64_t last = 0;
+    for (uint64_t step = 0; step < STEPS; step++) {
+      for (uint rank: division.membersAt(step)) {
+        auto places = placesOf(division, step, rank, job.batchSize);
+        if (!job.counts(rank, step)) continue;
+        for (auto place: places) {
+          times[place]++;
+          last = kj::max(last, place);
+        }
+      }
+    }
+    bool once = true;
+    for (uint64_t place = 0; place <= last; place++) once = once && times[place] == 1;
+    CHECK(once);
+  }
+}
+
+TEST_CASE("Division: the end of an epoch that is over does not move, and no epoch ends twice") {
+  for (uint seed = 0; seed < 500; seed++) {
+    CAPTURE(seed);
+    RandomJob job(seed);
+    // A worker hears of a change before its first step.
+    Division whole(job.records, job.batchSize, job.workers, job.changes);
+    for (size_t known = 0; known < job.changes.size(); known++) {
+      Division before(job.records, job.batchSize, job.workers, job.changes.slice(0, known));
+      uint64_t first = kj::maxValue;
+      for (size_t i = known; i < job.changes.size(); i++) {
+        first = kj::min(first, job.changes[i].first());
+      }
+      for (uint64_t epoch = 1; epoch < 20; epoch++) {
+        uint64_t end = before.stepsUntilEndOf(epoch);
+        if (end < first) CHECK(whole.stepsUntilEndOf(epoch) == end);
+        CHECK(whole.stepsUntilEndOf(epoch) <= whole.stepsUntilEndOf(epoch + 1));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace io
