@@ -56,4 +56,15 @@ private:
   }
 };
 
+// Sets all that it sees to zero, as it is in an object that has just been made.
+class StateEraser final: public StateVisitor {
+public:
+  bool restores() const override { return true; }
+  void visit(kj::StringPtr, Type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) override {
+    for (auto piece: pieces) {
+      for (auto& each: piece) each = 0;
+    }
+  }
+};
+
 }  // namespace configs

@@ -467,8 +467,8 @@ kj::Own<Batcher> Batcher::validation(
   KJ_REQUIRE(own || records <= dataset.training().count(), records, dataset.training().count());
   bool split = config.validation == ValidationPart::SPLIT;
   auto range = split ? partOf(records, rank, workers) : RecordRange{0, records};
-  return kj::heap<RingBatcher>(dataset, config, Work::Kind::VALIDATION, 0, nullptr, range.begin,
-      range.size, kj::mv(form));
+  return kj::heap<RingBatcher>(
+      dataset, config, Work::Kind::VALIDATION, 0, nullptr, range.begin, range.size, kj::mv(form));
 }
 
 }  // namespace io

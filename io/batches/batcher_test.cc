@@ -330,8 +330,7 @@ TEST_CASE("Batcher: goes on with another division of the records, and reads no b
   };
   auto first = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
   CHECK(bytesOf(*first, 2) == batches({0, 1}));
-  first->divideBy(
-      kj::heap<Division>(120, packed.config.batchSize, 1, kj::arrayPtr(&joins, 1)), 2);
+  first->divideBy(kj::heap<Division>(120, packed.config.batchSize, 1, kj::arrayPtr(&joins, 1)), 2);
   CHECK(bytesOf(*first, 3) == batches({2, 3, 5}));
   CHECK(bytesOf(*divided(1, 3), 2) == batches({4, 6}));
 }

@@ -6,8 +6,8 @@
 
 namespace io {
 
-Division::Division(uint64_t records, uint batchSize, uint workers,
-    kj::ArrayPtr<const MemberChange> changes)
+Division::Division(
+    uint64_t records, uint batchSize, uint workers, kj::ArrayPtr<const MemberChange> changes)
     : records(records), batchSize(batchSize) {
   KJ_REQUIRE(records > 0 && batchSize > 0 && workers > 0, records, batchSize, workers);
   Stretch all{0, 0, {}, 0, {}};
@@ -68,8 +68,7 @@ kj::ArrayPtr<const uint> Division::membersAt(uint64_t step) const {
   return stretchAt(step).members;
 }
 
-kj::Maybe<uint64_t> Division::offsetOf(
-    const Stretch& stretch, uint64_t step, uint rank) const {
+kj::Maybe<uint64_t> Division::offsetOf(const Stretch& stretch, uint64_t step, uint rank) const {
   auto& members = stretch.members;
   auto found = std::lower_bound(members.begin(), members.end(), rank);
   if (found == members.end() || *found != rank) return nullptr;
@@ -77,8 +76,7 @@ kj::Maybe<uint64_t> Division::offsetOf(
   return (step - stretch.begin) * stretch.perStep(batchSize) + index * batchSize;
 }
 
-void Division::add(
-    const Stretch& stretch, uint64_t offset, uint64_t size, kj::Vector<Range>& out) {
+void Division::add(const Stretch& stretch, uint64_t offset, uint64_t size, kj::Vector<Range>& out) {
   for (auto& range: stretch.returned) {
     if (size == 0) return;
     if (offset >= range.size) {

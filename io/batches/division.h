@@ -74,8 +74,7 @@ private:
   // member.
   kj::Maybe<uint64_t> offsetOf(const Stretch& stretch, uint64_t step, uint rank) const;
   // Adds to `out` the places of `size` records from `offset` on of what the stretch reads.
-  static void add(
-      const Stretch& stretch, uint64_t offset, uint64_t size, kj::Vector<Range>& out);
+  static void add(const Stretch& stretch, uint64_t offset, uint64_t size, kj::Vector<Range>& out);
   void addStretch(kj::ArrayPtr<const MemberChange> changes);
 
   uint64_t records;

@@ -123,8 +123,7 @@ void Shard::checkPush(uint rank, SliceId id, uint64_t step, const codec::Coded& 
   auto& held = find(id);
   KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
   KJ_REQUIRE(held.initialized, "a gradient came before the slice's initial values", id, rank);
-  KJ_REQUIRE(memberships[rank] == Membership::MEMBER,
-      "a worker that the job goes on without pushed a gradient", id, rank, step);
+  requireMember(rank);
   auto& worker = held.workers[rank];
   KJ_REQUIRE(step < worker.steps || (step == worker.steps && worker.due <= progress(held)),
       "a worker pushed a step that is not its next one", id, rank, step, worker.steps,
@@ -215,6 +214,12 @@ void Shard::rest(uint rank, uint64_t number) {
   } else if (rounds.counted == Rounds::FIRST) {
     for (auto& held: heldSlices) closeRoundIfFull(held);
   }
+}
+
+void Shard::requireMember(uint rank) const {
+  if (isMember(rank)) return;
+  kj::throwFatalException(
+      KJ_EXCEPTION(DISCONNECTED, "the job goes on without this worker, because it was lost", rank));
 }
 
 void Shard::fence(uint rank) {
@@ -353,8 +358,7 @@ Shard::Lent Shard::lend(uint rank, SliceId id) {
   auto& held = find(id);
   KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
   KJ_REQUIRE(held.initialized, "the slice has no values yet", id);
-  KJ_REQUIRE(memberships[rank] == Membership::MEMBER,
-      "a worker that the job goes on without asked for values", id, rank);
+  requireMember(rank);
   auto& worker = held.workers[rank];
   giveBack(held, worker);
   auto& buffer = held.buffers[held.current];

@@ -72,8 +72,8 @@ public:
   // The members of a job may change where a round takes a push of every worker (Rounds::ALL). At
   // first, all ranks are members.
   //
-  // Worker `rank` was lost: refuses whatever it still sends. What it has pushed stays in its rounds.
-  // Rounds that lack its push still wait. A repeated call has no effect.
+  // Worker `rank` was lost: refuses whatever it still sends. What it has pushed stays in its
+  // rounds. Rounds that lack its push still wait. A repeated call has no effect.
   void fence(uint rank);
   struct SliceSteps {
     SliceId id;
@@ -88,6 +88,8 @@ public:
   // slice must stand there, with all pushes answered.
   void admit(uint rank, uint64_t step);
   bool isMember(uint rank) const { return memberships[rank] == Membership::MEMBER; }
+  // Throws DISCONNECTED if worker `rank` is no member, as do its pushes and lend().
+  void requireMember(uint rank) const;
 
   // Returns how many rounds were applied to slice `id`. Null before initialize().
   kj::Maybe<uint64_t> version(SliceId id) const;

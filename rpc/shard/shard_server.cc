@@ -245,6 +245,7 @@ private:
   }
 
   void requireNewest() {
+    server.shard.requireMember(rank);
     if (number != server.sessions[rank]) {
       KJ_FAIL_REQUIRE(
           "another worker has said hello with this rank; give each worker its own", rank);
@@ -315,9 +316,7 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
         rank, workers, sessions.size());
   }
   if (rank >= workers) KJ_FAIL_REQUIRE("there is no worker of this rank", rank, workers);
-  if (!shard.isMember(rank)) {
-    KJ_FAIL_REQUIRE("the job goes on without this worker, because it was lost", rank);
-  }
+  shard.requireMember(rank);
   if (params.getPlacement() != digest) {
     KJ_FAIL_REQUIRE(
         "worker and server divide the parameters differently; start all roles with the same file "

@@ -42,6 +42,9 @@ public:
   // settle() to save it. To restore it, call it before RemoteStore::run(), and then resume() in
   // place of initialize(): the shards must have been restored, too.
   virtual void visitState(configs::StateVisitor& visitor) = 0;
+  // Forgets what belongs to a worker alone, after a restore of what another worker had saved: what
+  // compression has not sent yet, and counts of traffic.
+  virtual void forgetOwn() {}
   // Goes on with what visitState() has restored. Returns when all workers do. Later steps are
   // numbered as if there had been no break.
   virtual void resume() = 0;

@@ -21,6 +21,7 @@ public:
   void await(uint64_t step, uint64_t begin, uint64_t end) override;
   void rest() override;
   void visitState(configs::StateVisitor& visitor) override;
+  void forgetOwn() override;
   void resume() override;
   void refresh() override { complete(Order::REFRESH); }
   uint64_t updates() const override { return handover.state.lockShared()->updates; }
@@ -174,6 +175,12 @@ void RemoteStoreImpl::visitTraffic(configs::StateVisitor& visitor) {
     each.reconnects = counts[6];
   }
   handover.state.lockExclusive()->traffic = kj::mv(traffic);
+}
+
+void RemoteStoreImpl::forgetOwn() {
+  configs::StateEraser eraser;
+  handover.encoder.visitState(eraser, pushed.size() == 0 ? 0 : pushed[0]);
+  visitTraffic(eraser);
 }
 
 void RemoteStoreImpl::resume() {

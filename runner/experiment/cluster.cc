@@ -51,14 +51,22 @@ constexpr InstructionSetKind INSTRUCTION_SETS[] = {
 };
 
 constexpr LossPolicy LOSS_POLICIES[] = {
-    {"fail", "The job ends with exit code 1 and reports which role was lost and why.", false},
+    {"fail", "The job ends with exit code 1 and reports which role was lost and why.", false,
+        false},
     {"restart",
         "All roles are started again, and go on from the newest checkpoint. The results are those "
         "of a run without the loss. With launcher `ssh`, the roles of a host that is gone are "
         "started on other hosts of `hosts`. If the run is lost five times in a row without coming "
         "further, it ends. A role that fails by itself, for example because a disk is full, ends "
         "the job in any case.",
-        true},
+        true, false},
+    {"continue",
+        "If a worker is lost, the others go on without it, and the launcher starts another one in "
+        "its place, which joins between two steps. A loss costs no step, but the results are not "
+        "those of a run without the loss: see docs/reliability.md. If a server or the coordinator "
+        "is lost, or fewer than `elastic.min` workers would be left, all roles are started again "
+        "as with `restart`. For launcher `local` and mode `dist_sync`.",
+        true, true},
 };
 
 // Reads 7000, "7000" or "7000-7031".
@@ -185,6 +193,27 @@ uint ClusterConfig::serversOfProcess(uint first) const {
   return kj::min(serversPerProcess, servers - first);
 }
 
+ElasticConfig ElasticConfig::read(configs::Reader& reader, uint workers) {
+  ElasticConfig config;
+  config.min = reader.integer("min",
+      "If fewer workers would be left, the job starts again from the newest checkpoint.",
+      {.atLeast = 1, .atMost = 4096}, 1);
+  auto max = reader.maybeInteger("max",
+      "The number of workers that the job may have. Absent: `workers`. So far nothing starts more "
+      "than `workers`.",
+      {.atLeast = 1, .atMost = 4096});
+  config.max = max.map([](int64_t n) { return uint(n); }).orDefault(workers);
+  if (config.min > workers && reader.isRight("min")) {
+    reader.error("min", kj::str("the job begins with ", counted(workers, "worker")),
+        "make `min` smaller, or raise cluster.workers");
+  }
+  if (config.max < workers && reader.isRight("max")) {
+    reader.error("max", kj::str("the job begins with ", counted(workers, "worker")),
+        "make `max` larger, or leave it out");
+  }
+  return config;
+}
+
 ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore) {
   ClusterConfig config;
   config.launcher = &reader.choose("launcher", "How the roles are started.",
@@ -225,6 +254,16 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.instructionSet = set.name;
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
       kj::arrayPtr(LOSS_POLICIES, kj::size(LOSS_POLICIES)), kj::StringPtr("fail"));
+  config.elastic = {1, config.workers};
+  KJ_IF_MAYBE(elastic,
+      reader.maybeSection("elastic", "How many workers a job with on_loss = \"continue\" may have.",
+          [&](configs::Reader& section) { return ElasticConfig::read(section, config.workers); })) {
+    config.elastic = *elastic;
+    if (!config.onLoss->continues) {
+      reader.error("elastic", "the number of workers changes only with on_loss = \"continue\"",
+          "write on_loss = \"continue\", or leave `elastic` out", {"on_loss"_kj});
+    }
+  }
   config.ssh = readCommand(reader, "ssh",
       "The command of launcher `ssh`, with options of its own if need be: `\"ssh -i ~/key\"`. Its "
       "words are divided as a shell does it, with quotes, backslashes and `~`. Nothing else is "

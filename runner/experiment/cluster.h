@@ -38,7 +38,17 @@ constexpr kj::StringPtr AUTO_INSTRUCTION_SET = "auto"_kj;
 struct LossPolicy {
   const char* name;
   const char* doc;
-  bool restarts;
+  bool restarts;   // all roles are started again
+  bool continues;  // if it is a worker, the others go on
+};
+
+// [cluster] elastic
+struct ElasticConfig {
+  uint min;  // workers
+  uint max;
+
+  // Reads it for a job that starts with `workers` workers.
+  static ElasticConfig read(configs::Reader& reader, uint workers);
 };
 
 // [cluster]
@@ -54,6 +64,7 @@ struct ClusterConfig {
   configs::Span devicesSpan;
   kj::StringPtr instructionSet;  // "auto", "avx2", "avx512"
   const LossPolicy* onLoss;
+  ElasticConfig elastic;            // without the key: 1, and as many as there are
   kj::Array<Host> hosts;            // for launchers of several machines. Empty: none are named
   kj::String mpirun;                // the command of launcher mpi
   kj::Maybe<kj::String> interface;  // where the coordinator listens: "eth0" or an address
@@ -65,6 +76,8 @@ struct ClusterConfig {
   uint startTimeout_s;
   uint silenceTimeout_s;
 
+  // Returns how many workers the job may have at a time.
+  uint seats() const { return onLoss->continues ? elastic.max : workers; }
   kj::Duration silence() const { return silenceTimeout_s * kj::SECONDS; }
   // The silence limit of a connection between a worker and a server. It leaves time for a new
   // connection.

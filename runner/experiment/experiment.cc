@@ -97,7 +97,7 @@ kj::String settingsOf(const configs::Table& resolved) {
   constexpr kj::StringPtr OF_DATA[] = {"source"_kj};
   constexpr kj::StringPtr OF_CLUSTER[] = {"launcher"_kj, "image"_kj, "kubernetes"_kj, "port"_kj,
       "hosts"_kj, "interface"_kj, "ssh"_kj, "tls"_kj, "mpirun"_kj, "instruction_set"_kj,
-      "on_loss"_kj};
+      "on_loss"_kj, "elastic"_kj};
   auto leaveOut = [&](kj::StringPtr section, kj::ArrayPtr<const kj::StringPtr> keys) {
     auto& entry = KJ_ASSERT_NONNULL(trained.find(section));
     auto& table = entry.value->content.get<configs::Table>();
@@ -190,7 +190,40 @@ LogConfig LogConfig::read(configs::Reader& reader) {
 
 namespace {
 
-// Checks how many roles there are of each kind.
+// Reports a job that cannot go on without a worker but shall.
+void checkContinues(const Experiment& experiment, configs::Reader& reader) {
+  auto& cluster = experiment.cluster;
+  if (!cluster.onLoss->continues) return;
+  auto refuse = [&](kj::String why, kj::StringPtr wayOut, kj::StringPtr other) {
+    reader.error("cluster.on_loss", why, wayOut, kj::arrayPtr(&other, 1));
+  };
+  if (cluster.launcher->word != LauncherKind::LOCAL) {
+    refuse(kj::str("launcher `", cluster.launcher->name,
+               "` cannot start a worker while the others go on"),
+        "write on_loss = \"restart\", or choose launcher = \"local\"", "cluster.launcher");
+  }
+  auto& kvstore = experiment.kvstore;
+  bool isSync = kvstore.hasServers() && experiment.rounds().counted == rpc::Rounds::ALL &&
+                kvstore.mode->stepsAlone() == nullptr && kvstore.mode->ownUpdates() == nullptr &&
+                kvstore.mode->rounds(cluster.workers).aggregate == cluster.workers;
+  if (!isSync) {
+    refuse(kj::str("mode `", kvstore.modeName(),
+               "` does not go on without a worker as the file "
+               "has it, because that needs servers whose updates take a push of every worker"),
+        "write on_loss = \"restart\", or kvstore.mode = \"dist_sync\" without `aggregate` and "
+        "with update = \"server\"",
+        "kvstore.mode");
+  }
+  if (experiment.checkpoint.keepBest) {
+    refuse(kj::str("the worker that keeps the weights of the best epoch may be lost"),
+        "write on_loss = \"restart\", or leave keep_best out", "checkpoint.keep_best");
+  }
+  if (experiment.data.part != io::TrainingPart::SPLIT) {
+    refuse(kj::str("if every worker reads all records, none can take over those of another"),
+        "write on_loss = \"restart\", or data.part = \"split\"", "data.part");
+  }
+}
+
 // Reports a job that cannot be restarted but shall be.
 void checkRestarts(const Experiment& experiment, configs::Reader& reader) {
   auto& cluster = experiment.cluster;
@@ -199,16 +232,19 @@ void checkRestarts(const Experiment& experiment, configs::Reader& reader) {
   auto word = cluster.launcher->word;
   if (word == LauncherKind::INLINE || word == LauncherKind::MANUAL ||
       word == LauncherKind::KUBERNETES) {
+    if (cluster.onLoss->continues) return;  // checkContinues() reports it
     reader.error("cluster.on_loss",
         kj::str("launcher `", cluster.launcher->name, "` cannot start roles again"),
         "write on_loss = \"fail\", or choose another launcher", LAUNCHER);
   }
   if (!experiment.checkpoint.isOn()) {
-    reader.error("cluster.on_loss", "on_loss = \"restart\" needs checkpoints",
+    reader.error("cluster.on_loss",
+        kj::str("on_loss = \"", cluster.onLoss->name, "\" needs checkpoints"),
         "raise checkpoint.every_s, or write checkpoint.every_steps", {"checkpoint.every_s"_kj});
   }
 }
 
+// Checks how many roles there are of each kind.
 void checkRoles(const Experiment& experiment, configs::Reader& reader) {
   auto& cluster = experiment.cluster;
   auto& kvstore = experiment.kvstore;
@@ -294,6 +330,7 @@ Experiment Experiment::read(configs::Reader& reader) {
       "change results.",
       CheckpointConfig::read);
   checkRestarts(experiment, reader);
+  checkContinues(experiment, reader);
   KJ_IF_MAYBE(expectations, reader.maybeSection("expect",
                                 "What a run must reach. A missed expectation is reported and makes "
                                 "the exit code 3. It does not change the run.",

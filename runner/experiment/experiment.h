@@ -78,7 +78,7 @@ struct Experiment {
   static Experiment read(configs::Reader& reader);
 
   // When pushes become updates.
-  rpc::Rounds rounds() const { return kvstore.rounds(cluster.workers); }
+  rpc::Rounds rounds() const { return kvstore.rounds(cluster.seats()); }
   // Returns into how many shards the parameters are divided.
   uint shards() const { return kvstore.shards(cluster.servers, cluster.workers); }
   // Returns the images of one step of the whole job.

@@ -54,8 +54,9 @@ ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
       graph(graphOf(experiment, facts)),
       leftOut(kj::mv(facts.leftOut)) {}
 
-uint64_t ModelFacts::steps(const Experiment& experiment) const {
-  return stepsOf(experiment, trainingRecords);
+uint64_t ModelFacts::steps(
+    const Experiment& experiment, kj::Maybe<const io::Division&> division) const {
+  return stepsOf(experiment, trainingRecords, division);
 }
 
 uint ModelFacts::epochs(const Experiment& experiment) const {
@@ -65,8 +66,10 @@ uint ModelFacts::epochs(const Experiment& experiment) const {
   return epoch;
 }
 
-uint64_t ModelFacts::stepsUntilEndOf(uint epoch, const Experiment& experiment) const {
-  return kj::min(stepsIn(epoch, experiment, trainingRecords), steps(experiment));
+uint64_t ModelFacts::stepsUntilEndOf(
+    uint epoch, const Experiment& experiment, kj::Maybe<const io::Division&> division) const {
+  return kj::min(
+      stepsIn(epoch, experiment, trainingRecords, division), steps(experiment, division));
 }
 
 kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,

@@ -2,6 +2,7 @@
 // depends on.
 #pragma once
 
+#include "io/batches/division.h"
 #include "nn/network/graph.h"
 #include "nn/program.h"
 #include "rpc/wire/peer.h"
@@ -37,8 +38,11 @@ struct ModelFacts {
   // Returns the epochs of the run. The last one may be incomplete.
   uint epochs(const Experiment& experiment) const;
   // Returns the steps of each worker until the end of epoch `epoch` (from 1), and in the whole run.
-  uint64_t stepsUntilEndOf(uint epoch, const Experiment& experiment) const;
-  uint64_t steps(const Experiment& experiment) const;
+  // With `division`, the workers of the job have changed.
+  uint64_t stepsUntilEndOf(uint epoch, const Experiment& experiment,
+      kj::Maybe<const io::Division&> division = nullptr) const;
+  uint64_t steps(
+      const Experiment& experiment, kj::Maybe<const io::Division&> division = nullptr) const;
 };
 
 // Returns a worker's program on its devices. `graph`, `profile` (to which all devices add their

@@ -4,16 +4,19 @@
 
 namespace runner {
 
-uint64_t stepsIn(uint epochs, const Experiment& experiment, uint64_t trainingRecords) {
+uint64_t stepsIn(uint epochs, const Experiment& experiment, uint64_t trainingRecords,
+    kj::Maybe<const io::Division&> division) {
+  KJ_IF_MAYBE(changed, division) return changed->stepsUntilEndOf(epochs);
   return io::Stream::stepsUntilEndOf(
       epochs, experiment.data, trainingRecords, experiment.cluster.workers);
 }
 
-uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords) {
+uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords,
+    kj::Maybe<const io::Division&> division) {
   uint workers = experiment.cluster.workers;
   uint64_t result = kj::maxValue;
   KJ_IF_MAYBE(epochs, experiment.train.epochs) {
-    result = stepsIn(*epochs, experiment, trainingRecords);
+    result = stepsIn(*epochs, experiment, trainingRecords, division);
   }
   KJ_IF_MAYBE(updates, experiment.train.steps) {
     uint64_t steps = *updates * experiment.kvstore.mode->stepsPerUpdate(workers);

@@ -105,13 +105,61 @@ void Launch::add(RoleGroup group, kj::Own<StartedGroup> process) {
   for (auto& each: joined) each = false;
   auto& member = *members.add(
       kj::heap<WatchedGroup>(WatchedGroup{kj::mv(group), kj::mv(process), kj::mv(joined)}));
-  tasks->add(member.process->ended().then([this, &member](kj::Maybe<Failure> failed) {
-    KJ_IF_MAYBE(f, failed) return fail(kj::mv(*f));
-    member.hasEnded = true;
-    lastHeard = running.passed();
-    // The groups are started all at once.
-    if (stayed().size() == 0 && rolesStarted != nullptr) overFulfiller->fulfill();
-  }));
+  watch(member);
+}
+
+void Launch::watch(WatchedGroup& member) {
+  member.started = running.passed();
+  auto ended = member.process->ended().then([this, &member](kj::Maybe<Failure> failed) {
+    KJ_IF_MAYBE(f, failed) {
+      if (!mayGoOnWithout(member, *f)) return fail(kj::mv(*f));
+      // The coordinator says whether the others go on. A worker that came too late just ends.
+      member.failure = kj::mv(*f);
+      if (!finished) return;
+    }
+    end(member);
+  });
+  member.watching = ended.eagerlyEvaluate([this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
+}
+
+void Launch::end(WatchedGroup& member) {
+  member.hasEnded = true;
+  lastHeard = running.passed();
+  // The groups are started all at once.
+  if (stayed().size() == 0 && rolesStarted != nullptr) overFulfiller->fulfill();
+}
+
+bool Launch::mayGoOnWithout(const WatchedGroup& member, const Failure& failed) const {
+  auto& first = member.group.roles[0];
+  return experiment.cluster.onLoss->continues && first.role == Role::WORKER && member.hasJoined() &&
+         (failed.rank == Failure::KILLED || failed.rank == Failure::LOST_A_PEER);
+}
+
+void Launch::replace(uint rank) {
+  for (auto& each: members) {
+    auto& first = each->group.roles[0];
+    if (first.role != Role::WORKER || first.index != rank) continue;
+    KJ_IF_MAYBE(f, each->failure) view.say(kj::str(f->reason, ". The other workers go on"));
+    // The old process ends here, if it is only silent.
+    each->watching = nullptr;
+    each->process = nullptr;
+    each->process = launcher.start(each->group, address);
+    each->failure = nullptr;
+    each->joined[0] = false;
+    watch(*each);
+    return;
+  }
+}
+
+// A worker that was about to take the place of a lost one is not needed any more.
+void Launch::takeFinished() {
+  finished = true;
+  for (auto& member: members) {
+    if (member->hasEnded || (member->hasJoined() && member->failure == nullptr)) continue;
+    member->watching = nullptr;
+    member->process = nullptr;
+    end(*member);
+  }
 }
 
 kj::Vector<kj::StringPtr> Launch::stayed() {
@@ -145,9 +193,11 @@ void Launch::take(kj::StringPtr line) {
     }
     if (hasAll && rolesStarted != nullptr) launcher.allJoined();
   }
+  if (event.isFinished()) takeFinished();
+  if (event.isMembership() && !event.getMembership().getJoined()) replace(event.getIndex());
   if (event.isWaiting()) refused = kj::str(event.getWaiting().getRefused());
   if (event.isListening()) {
-    auto address = kj::str(event.getListening().getAddress());
+    address = kj::str(event.getListening().getAddress());
     for (auto& group: launcher.groups()) {
       auto process = launcher.start(group, address);
       add(kj::mv(group), kj::mv(process));
@@ -157,6 +207,13 @@ void Launch::take(kj::StringPtr line) {
 }
 
 void Launch::fail(Failure failed) {
+  // A worker that was lost may be why the coordinator has failed.
+  for (auto& member: members) {
+    KJ_IF_MAYBE(before, member->failure) {
+      bool isNearer = before->rank < failed.rank;
+      if (isNearer) failed = {before->rank, kj::str(before->reason)};
+    }
+  }
   bool nearer = true;
   KJ_IF_MAYBE(known, failure) nearer = failed.rank < known->rank;
   if (failed.rank < Failure::LOST_A_PEER) causeFulfiller->fulfill();
@@ -219,9 +276,9 @@ void Launch::checkStopped() {
 void Launch::checkJoined() {
   KJ_IF_MAYBE(since, rolesStarted) {
     auto limit = experiment.cluster.startTimeout_s;
-    if (running.passed() - *since <= limit * kj::SECONDS) return;
     kj::Vector<kj::String> missing;
     for (auto& member: members) {
+      if (running.passed() - kj::max(*since, member->started) <= limit * kj::SECONDS) continue;
       auto& roles = member->group.roles;
       for (size_t i: kj::indices(roles)) {
         if (!member->joined[i]) missing.add(roles[i].name());

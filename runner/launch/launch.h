@@ -40,12 +40,23 @@ private:
     kj::Own<StartedGroup> process;
     kj::Array<bool> joined;  // per role. True for a coordinator that has sent an event
     bool hasEnded = false;
+    kj::Maybe<Failure> failure{};  // of a worker that ended, while the others may go on
+    kj::Duration started = 0 * kj::NANOSECONDS;      // by `running`
     kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`. Null after it has joined
+
+    kj::Promise<void> watching = nullptr;  // waits for its end
 
     bool hasJoined() const;
   };
 
   void begin(ListenPlace place);
+  // Whether the coordinator decides if the job goes on when this group has failed like that.
+  bool mayGoOnWithout(const WatchedGroup& member, const Failure& failed) const;
+  void watch(WatchedGroup& member);
+  void end(WatchedGroup& member);
+  void takeFinished();
+  // Puts another worker in the place of one that the others go on without.
+  void replace(uint rank);
   void add(RoleGroup group, kj::Own<StartedGroup> process);
   // Returns the names of the groups that have not ended.
   kj::Vector<kj::StringPtr> stayed();
@@ -69,6 +80,8 @@ private:
   rpc::RunningTime running;
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // from the coordinator, by `running`
   kj::String refused;                            // who was refused, as the coordinator told last
+  kj::String address;                            // of the coordinator, once it listens
+  bool finished = false;                         // the run has gone well
   kj::Maybe<kj::Duration> rolesStarted;          // when the last group was started, by `running`
   kj::Maybe<Failure> failure;  // of those that roles report, the one nearest to the cause
   kj::Promise<void> over;

@@ -8,6 +8,7 @@
 #include "runner/logs/role_names.h"
 #include "runner/system/command_line.h"
 #include "runner/system/terminal.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -57,6 +58,12 @@ kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
     isUnsaved = true;
     return kj::str("warning: ", unsavedText(event.getUnsaved()),
         ". The run goes on, and tries again at the next turn");
+  }
+  if (event.isMembership()) {
+    auto change = event.getMembership();
+    return kj::str(roleName(Role::WORKER, event.getIndex()),
+        change.getJoined() ? " has joined at step " : " was lost in step ", change.getStep(), ": ",
+        counted(change.getWorkers(), "worker"), " from now on");
   }
   if (event.isWaiting()) {
     auto waiting = event.getWaiting();

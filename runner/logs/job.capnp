@@ -32,7 +32,7 @@ interface Coordinator {
 
   join @0 (role :Role, index :UInt32, pid :UInt32, address :Address, digest :Text, version :Text,
            member :Member, host :Text, instructionSet :Text, settings :Text)
-      -> (session :Session, boot :Text, job :Text, continues :Bool);
+      -> (session :Session, boot :Text, job :Text, continues :Bool, enters :Bool);
   # Takes a place in the job. `index` is the rank, which the launcher gives: it never depends on who
   # comes first. Launchers that give none: see takeIndex(). `address` is where a role that holds a
   # shard listens. `digest` is the sha256 of the resolved experiment, and `version` the version of
@@ -45,7 +45,7 @@ interface Coordinator {
   # prove who they are to each other. `instructionSet` is for workers only: the highest level of
   # instructions that the role's host has, "avx2" or "avx512". The coordinator refuses a worker
   # whose host lacks the level that the experiment names. `continues`: the run goes on from a
-  # checkpoint.
+  # checkpoint. `enters`: the job goes on without this worker, until it calls enter().
 
   takeIndex @1 (role :Role, digest :Text, version :Text, settings :Text) -> (index :UInt32);
   # For a role whose launcher gave it no index. Answers the lowest one that no other role of its
@@ -76,6 +76,36 @@ interface Member {
   saveShard @4 (step :UInt64);
   # For roles that hold a shard. Called while all workers meet to be saved. The role copies its
   # shard before it answers, and sends the copy by savePart() later.
+
+  fenceWorker @5 (rank :UInt32) -> (pushed :List(SliceRun));
+  # For servers only. The worker was lost: the server refuses what it still sends, and answers how
+  # many steps it has pushed of each slice of this server. Rounds that lack its push still wait.
+
+  leaveWorker @6 (rank :UInt32);
+  # For servers only. From now on, no round waits for this worker.
+
+  admitWorker @7 (rank :UInt32, step :UInt64);
+  # For servers only. All workers stand still at `step`. From there on, rounds wait for this worker.
+
+  setMembers @8 (changes :List(MemberChange));
+  # For workers only. Tells all changes of the members since the beginning of the run. When the
+  # worker has answered, it takes them into account before it reads for the first step that they
+  # concern.
+}
+
+struct SliceRun {
+  # Consecutive slices of one server, as it counts them.
+  begin @0 :UInt32;
+  end @1 :UInt32;
+  steps @2 :UInt64;
+}
+
+struct MemberChange {
+  # See io::MemberChange.
+  rank @0 :UInt32;
+  joins @1 :Bool;
+  step @2 :UInt64;
+  counts @3 :Bool;
 }
 
 enum StopAnswer {
@@ -87,9 +117,9 @@ enum StopAnswer {
 interface Session {
   # One role's seat in the job.
 
-  start @0 () -> (shards :List(Address));
+  start @0 () -> (shards :List(Address), changes :List(MemberChange));
   # Waits until every role has joined. Answers the addresses of those that hold shards (the servers,
-  # or all workers), by index.
+  # or all workers), by index, and how the members of the job have changed so far.
 
   heartbeat @1 (progress :RoleProgress) -> (clockNs :Int64, missing :Text);
   # Says that the role's io thread is alive. `progress` is how far its compute thread has come;
@@ -102,15 +132,19 @@ interface Session {
   # failing role that was started by hand. `lostPeer`: its cause is another role, or the way there.
 
   meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data, step :UInt64)
-      -> (result :Result, statistics :Data, stopNext :Bool);
+      -> (result :Result, statistics :Data, stopNext :Bool, part :UInt32, parts :UInt32,
+          again :Bool);
   # For workers only. Waits for all workers at the same place of the run. Answers the sum of all
   # results, and the mean of all statistics (float32), weighted by result.images. Both are added in
   # rank order. `step` is how many steps the worker has made. `stopNext`: the worker is to be saved
-  # before its next step.
+  # before its next step. The validation that follows has `parts` parts, and number `part` of them
+  # is this worker's. `again`: a worker was lost before it had validated its part. The others
+  # validate again, and then meet again.
 
   finish @4 (parameters :Data, statistics :Data);
   # For workers only. A worker calls it once, as its last call. Rank 0 sends the final weights
-  # (float32), the others none. Answers when the weights are on disk.
+  # (float32), the others none. With cluster.on_loss = "continue", every worker sends them. Answers
+  # when the weights are on disk.
 
   instructionSet @5 () -> (level :Text);
   # For workers only. Waits until it is known which level of instructions all workers have.
@@ -120,7 +154,12 @@ interface Session {
   # part. The pieces come in order.
 
   savedPart @7 (part :Part, index :UInt32, offset :UInt64) -> (total :UInt64, bytes :Data);
-  # Returns a piece of the same of the checkpoint from which this run is continued.
+  # Returns a piece of the same of the checkpoint from which this run is continued. After enter():
+  # of what the first member has kept at that step.
+
+  enter @8 ();
+  # For workers that join a job which goes on. Called when the worker is ready to train. Answers
+  # when it is a member and can fetch what it begins with, by savedPart().
 }
 
 enum Part {
@@ -332,6 +371,19 @@ struct Event {
       epoch @106 :UInt32;
       accuracy @107 :Float64;
       # Of its validation.
+    }
+    membership :group {
+      # A worker was lost and the others go on, or one has joined. Its index is that of the event.
+      epoch @108 :UInt32;
+      step @109 :UInt32;
+      # Of a worker that has joined: its first step. Of one that was lost: the first step that it
+      # has not pushed completely. From the second step after that on, the others read its records.
+      joined @110 :Bool;
+      held @111 :Text;
+      # The slices that have its push of that step: `0-3,7`. Empty: none have, so its records of
+      # that step are read again.
+      workers @112 :UInt32;
+      # That there are from now on.
     }
     notSaved @102 :Void $Json.name("not_saved");
     # There was nothing to save when the launcher asked for it. To the launcher only.

@@ -59,11 +59,13 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
       clock(clock),
       begin(timer.now()),
       running(timer),
+      members(experiment.cluster.workers, experiment.cluster.seats()),
+      changing(kj::Promise<void>(kj::READY_NOW).fork()),
       counted(begin),
       allJoined(joinedPair.promise.fork()),
       allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
       instructions(experiment.cluster.instructionSet, here ? 0 : experiment.cluster.workers),
-      meeting(experiment.cluster.workers),
+      meeting(experiment.cluster.seats()),
       from(from),
       saver(
           experiment, loaded.digest, facts.graph, folder, timer,
@@ -81,15 +83,20 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
       endedFulfiller(kj::mv(endedPair.fulfiller)),
       tasks(*this) {
   auto& cluster = experiment.cluster;
-  auto builder = kj::heapArrayBuilder<Seat>(cluster.servers + cluster.workers);
-  for (uint i = 0; i < cluster.servers; i++) builder.add(Seat{Role::SERVER, i});
-  for (uint i = 0; i < cluster.workers; i++) builder.add(Seat{Role::WORKER, i});
-  seats = builder.finish();
   KJ_IF_MAYBE(checkpoint, from) {
-    epochsChecked = checkpoint->point.epoch - 1;
+    epochsChecked = epochsTrained = checkpoint->point.epoch - 1;
     eachEvent(folder, [this](Event::Reader event) {
       if (event.isBadRecord()) badRecords.insert(kj::str(event.getBadRecord().getReason()));
+      if (event.isMembership()) members.add(changeOf(event.getIndex(), event.getMembership()));
     });
+  }
+  auto builder = kj::heapArrayBuilder<Seat>(cluster.servers + cluster.seats());
+  for (uint i = 0; i < cluster.servers; i++) builder.add(Seat{Role::SERVER, i});
+  for (uint i = 0; i < cluster.seats(); i++) builder.add(Seat{Role::WORKER, i, members.has(i)});
+  seats = builder.finish();
+  for (auto& seat: seats) {
+    expected += seat.isMember ? 1 : 0;
+    if (!seat.isMember) meeting.leave(seat.index);
   }
 }
 
@@ -223,7 +230,7 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params) {
     instructions.offer(nameOf(seat), params.getInstructionSet());
   }
   seat.joined = true;
-  seat.member = params.getMember();
+  setMember(seat, params.getMember());
   seat.lastHeard = running.passed();
 
   auto address = params.getAddress();
@@ -235,14 +242,17 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params) {
   event.initJoined().setAddress(address.getTcp());
   event.getJoined().setPid(params.getPid());
   // The events of a run name each role once.
-  if (from == nullptr) {
+  if (from == nullptr && seat.isMember) {
     append(event);
   } else {
     log.show(event);
   }
 
   seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};
-  if (++joined == seats.size()) allJoinedFulfiller->fulfill();
+  if (seat.isMember && ++joined == expected) {
+    // All are there. Only a job that goes on from a checkpoint may be without some of its workers.
+    tasks.add(leaveOutsiders().then([this]() { allJoinedFulfiller->fulfill(); }));
+  }
   if (!wasAgreed) reportAgreed();
 }
 
@@ -324,25 +334,33 @@ kj::Promise<void> Job::meet(
       point != MeetingPoint::TRAINED || contribution.statistics.size() == graph.statisticsSize,
       "statistics of another network", contribution.statistics.size(), graph.statisticsSize);
   auto over = meeting.join(seat.index, epoch, step, point, kj::mv(contribution));
-  if (!meeting.isFull()) return over;
+  if (meeting.isFull()) closeMeeting();
+  return over;
+}
+
+void Job::closeMeeting() {
+  auto point = meeting.point();
+  uint epoch = meeting.presentEpoch();
   if (point == MeetingPoint::SAVED) {
-    tasks.add(save(epoch, step));
-    return over;
+    tasks.add(save(epoch, meeting.presentStep()));
+    return;
   }
+  if (point == MeetingPoint::TRAINED) epochsTrained = epoch;
   if (point == MeetingPoint::TRAINED && experiment.cluster.servers > 0) {
     // All pushes are answered, and the workers push nothing before the meeting ends.
     tasks.add(countPushes(epoch).then([this]() { endMeeting(); }));
   } else {
     endMeeting();
   }
-  return over;
 }
 
 void Job::endMeeting() {
   countTraining();
-  validating = meeting.point() == MeetingPoint::TRAINED;
+  bool again = meeting.point() == MeetingPoint::VALIDATED && meeting.outcome().again;
+  validating = meeting.point() == MeetingPoint::TRAINED || again;
   tellProgress();
-  if (meeting.point() == MeetingPoint::VALIDATED && saver.takeNextEpoch()) meeting.stopNext();
+  bool isOver = meeting.point() == MeetingPoint::VALIDATED && !again;
+  if (isOver && saver.takeNextEpoch()) meeting.stopNext();
   meeting.end();
 }
 
@@ -392,46 +410,56 @@ void Job::finish(
   seat.finished = true;
   finished++;
   tasks.add(kj::evalNow([&]() -> kj::Promise<void> {
-    if (seat.index == 0) {
+    // The weights of all workers are the same.
+    if (weightsSha256.size() == 0 && (seat.index == 0 || experiment.cluster.onLoss->continues)) {
       KJ_REQUIRE(parameters.size() == graph.parameters && statistics.size() == graph.statisticsSize,
           "weights of another network", parameters.size(), statistics.size());
       if (!isInPlace()) return kj::READY_NOW;
       weightsSha256 = writeWeights(folder.weights(), graph, loaded.digest, parameters, statistics);
     }
-    if (over || finished < experiment.cluster.workers) return kj::READY_NOW;
-    return best.finish().then([this]() -> kj::Promise<void> {
-      if (over) return kj::READY_NOW;
-      capnp::MallocMessageBuilder message;
-      auto event = message.initRoot<Event>();
-      stamp(event);
-      event.initFinished().setWeightsSha256(weightsSha256);
-      event.getFinished().setSeconds(run_s());
-      log.append(event);
-      over = true;
-      return endAll();
-    });
+    return endIfFinished();
   }));
+}
+
+kj::Promise<void> Job::endIfFinished() {
+  if (over || finished == 0) return kj::READY_NOW;
+  for (auto& seat: seats) {
+    if (seat.role == Role::WORKER && seat.isMember && !seat.finished) return kj::READY_NOW;
+  }
+  return best.finish().then([this]() -> kj::Promise<void> {
+    if (over) return kj::READY_NOW;
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    event.initFinished().setWeightsSha256(weightsSha256);
+    event.getFinished().setSeconds(run_s());
+    log.append(event);
+    over = true;
+    return endAll();
+  });
 }
 
 // Tells every role that the job is over, and waits for at most a second.
 kj::Promise<void> Job::endAll() {
-  auto calls = KJ_MAP(seat, seats) {
-    return KJ_ASSERT_NONNULL(seat.member).endRequest().send().ignoreResult();
-  };
-  return kj::joinPromises(kj::mv(calls))
+  kj::Vector<kj::Promise<void>> calls;
+  for (auto& seat: seats) {
+    KJ_IF_MAYBE(member, seat.member) calls.add(member->endRequest().send().ignoreResult());
+  }
+  return kj::joinPromises(calls.releaseAsArray())
       .exclusiveJoin(running.until(running.passed() + 1 * kj::SECONDS))
       // A role that leaves during the call has received it.
       .catch_([](kj::Exception&&) {})
       .then([this]() { endedFulfiller->fulfill(); });
 }
 
-void Job::leave(Seat& seat) {
-  if (over) return;
+void Job::leave(Seat& seat, uint session) {
+  if (over || session != seat.sessions) return;
   // A role that fails by itself would have told the coordinator or the launcher why.
-  fail(kj::str(nameOf(seat),
-           " closed its connection without giving a reason: it was killed or it crashed",
-           reached(seat.role, seat.step),
-           "; see what it wrote last, and `dmesg` on its machine in case memory ran out"),
+  lose(seat,
+      kj::str(nameOf(seat),
+          " closed its connection without giving a reason: it was killed or it crashed",
+          reached(seat.role, seat.step),
+          "; see what it wrote last, and `dmesg` on its machine in case memory ran out"),
       kj::Exception::Type::DISCONNECTED);
 }
 
@@ -461,7 +489,7 @@ kj::StringPtr Job::missing() {
   if (joined == missingAt.orDefault(joined + 1)) return missingNames;
   kj::Vector<kj::String> names;
   for (auto& seat: seats) {
-    if (!seat.joined) names.add(roleName(seat.role, seat.index));
+    if (!seat.joined && seat.isMember) names.add(roleName(seat.role, seat.index));
   }
   missingAt = joined;
   missingNames = names.empty() ? kj::String() : roleList(names);
@@ -479,7 +507,8 @@ void Job::noteRefused(kj::StringPtr sentence) {
 kj::String Job::refused() const {
   kj::Vector<kj::StringPtr> all;
   for (auto& seat: seats) {
-    bool isTold = !seat.joined && seat.refusal.size() > 0 && all.size() < REFUSALS_TOLD;
+    bool isTold =
+        !seat.joined && seat.isMember && seat.refusal.size() > 0 && all.size() < REFUSALS_TOLD;
     if (isTold) all.add(seat.refusal);
   }
   all.addAll(strangers);
@@ -488,7 +517,7 @@ kj::String Job::refused() const {
 
 kj::Promise<void> Job::tellMissing(kj::Duration pause) {
   return timer.afterDelay(pause).then([this, pause]() -> kj::Promise<void> {
-    if (joined == seats.size()) return kj::NEVER_DONE;
+    if (joined == expected) return kj::NEVER_DONE;
     capnp::MallocMessageBuilder message;
     auto event = message.initRoot<Event>();
     stamp(event);
@@ -505,7 +534,7 @@ kj::Promise<void> Job::tellMissing(kj::Duration pause) {
 kj::Promise<void> Job::watchStart() {
   auto limit = experiment.cluster.startTimeout_s;
   return running.until(limit * kj::SECONDS).then([this, limit]() -> kj::Promise<void> {
-    if (joined < seats.size()) {
+    if (joined < expected) {
       fail(kj::str("not joined within ", limit, " s: ", missing(), inParentheses(refused()),
           "; see why they did not start, or raise cluster.start_timeout_s"));
     }
@@ -519,14 +548,16 @@ kj::Promise<void> Job::watchSilence() {
     auto now = running.passed();
     for (auto& seat: seats) {
       if (seat.joined && now - seat.lastHeard > limit * kj::SECONDS) {
-        lostRole = lostRole || !over;
-        fail(kj::str(nameOfSilent(seat), " has been silent for ", limit, " s",
-            reached(seat.role, seat.step), "; ",
-            seat.host.size() == 0 ? "" : "did its host or the network fail, ", "was it stopped, ",
-            seat.role == Role::SERVER
-                ? "is its machine overloaded, or does a single update take it so long?"
-                : "or is its machine overloaded?",
-            " (cluster.silence_timeout_s)"));
+        lose(seat,
+            kj::str(nameOfSilent(seat), " has been silent for ", limit, " s",
+                reached(seat.role, seat.step), "; ",
+                seat.host.size() == 0 ? "" : "did its host or the network fail, ",
+                "was it stopped, ",
+                seat.role == Role::SERVER
+                    ? "is its machine overloaded, or does a single update take it so long?"
+                    : "or is its machine overloaded?",
+                " (cluster.silence_timeout_s)"),
+            kj::Exception::Type::FAILED);
       }
     }
     return watchSilence();

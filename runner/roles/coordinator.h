@@ -19,6 +19,7 @@
 #include "runner/logs/run_log.h"
 #include "runner/roles/best_file.h"
 #include "runner/roles/instruction_set_choice.h"
+#include "runner/roles/job_members.h"
 #include "runner/roles/job_saver.h"
 #include "runner/roles/meeting.h"
 
@@ -77,13 +78,20 @@ private:
   struct Seat {
     Role role;
     uint index;
-    kj::String host;  // the name of its machine, if that is not the coordinator's
+    // Whether the job needs the role. False for a worker that was lost or has not entered yet.
+    bool isMember = true;
+    uint sessions = 0;  // how many there were, and how often the role was lost
+    kj::String host;    // the name of its machine, if that is not the coordinator's
     bool joined = false;
     kj::String refusal;  // why a role that wanted this place was refused last. Empty: none was
     // When a role got its index by takeIndex(), by `running`. Null if none did.
     kj::Maybe<kj::Duration> taken = nullptr;
     bool finished = false;
     kj::Maybe<Member::Client> member;
+    // Lets the pending and future calls of `member` fail, if the role is lost.
+    kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> revoke;
+    // Of a worker that is ready to become a member: resolves when it may fetch what it begins with.
+    kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> entering;
     rpc::ServerAddress address;
     kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // by `running`
     uint epoch = 0;                                // see RoleProgress in job.capnp
@@ -111,6 +119,7 @@ private:
   // Returns an index for a role that has none: see Coordinator.takeIndex() in job.capnp.
   uint takeIndex(Role role);
   void join(Seat& seat, Coordinator::JoinParams::Reader params);
+  static void setMember(Seat& seat, Member::Client member);
   // Logs the instruction set of the workers, if it is known by now.
   void reportAgreed();
   void heartbeat(Seat& seat, RoleProgress::Reader progress);
@@ -119,6 +128,8 @@ private:
   void requireStarted(const Seat& seat) const;
   kj::Promise<void> meet(
       Seat& seat, uint epoch, uint64_t step, MeetingPoint point, Contribution contribution);
+  // Does what follows when all members are there.
+  void closeMeeting();
   // Lets all workers go on.
   void endMeeting();
   // Asks the workers to stop and be saved, every checkpoint.every_s. Never resolves.
@@ -144,8 +155,41 @@ private:
   kj::Promise<void> countPushes(uint epoch);
   void finish(
       Seat& seat, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
-  // Called when the session of `seat` is gone: its connection closed, or the role dropped it.
-  void leave(Seat& seat);
+  // Ends the job if all members have finished.
+  kj::Promise<void> endIfFinished();
+  // Called when the session number `session` of `seat` is gone: its connection closed, or the role
+  // dropped it.
+  void leave(Seat& seat, uint session);
+
+  // In coordinator_members.cc: the job goes on when workers are lost, and takes new ones.
+  // A role was lost, for the reason that the user is told. Goes on without it, or ends the job.
+  void lose(Seat& seat, kj::String reason, kj::Exception::Type type);
+  // Why the job cannot go on without this role, as the end of a sentence. Empty: that is nobody's
+  // wish. Null if it can.
+  kj::Maybe<kj::String> whyNotWithout(const Seat& seat) const;
+  // Whether every member has made a step since the job was started.
+  bool hasBegun() const;
+  // Carries out changes of the members one after the other.
+  void change(kj::Function<kj::Promise<void>()> change);
+  kj::Promise<void> goOnWithout(uint rank);
+  // Before the job starts: tells the servers for which ranks no round waits.
+  kj::Promise<void> leaveOutsiders();
+  // Tells all workers but those that enter now how the members have changed.
+  kj::Promise<void> tellMembers();
+  // Sends a call that `make` fills in to every server, and resolves when all have answered.
+  kj::Promise<void> tellServers(kj::Function<kj::Promise<void>(Member::Client&)> call);
+  // A worker is ready to become a member. Resolves when it can fetch what it begins with.
+  kj::Promise<void> enter(Seat& seat);
+  // Lets the workers stop, until nobody waits to become a member.
+  kj::Promise<void> admitSoon();
+  // All workers stand still at `step`: workers that wait become members.
+  kj::Promise<void> admitWaiting(uint64_t step);
+  // Lets new members fetch what they begin with, once the first member has sent it.
+  void serveNewcomers();
+  void reportChange(const io::MemberChange& change, kj::StringPtr held);
+  // Returns the part of the checkpoint, or of the first member, with which a role begins.
+  void readSaved(
+      Seat& seat, PartName name, uint64_t offset, Session::SavedPartResults::Builder results);
 
   // Ends the job. The type DISCONNECTED says that another role knows more about the cause.
   void fail(kj::String reason, kj::Exception::Type type = kj::Exception::Type::FAILED);
@@ -193,11 +237,19 @@ private:
   rpc::RunningTime running;  // since `begin`
 
   kj::Array<Seat> seats;
-  uint joined = 0;
+  JobMembers members;
+  kj::ForkedPromise<void> changing;  // the changes of the members so far are done
+  kj::Vector<uint> newcomers;        // ranks that have not fetched yet what they begin with
+  uint donor = 0;                    // the rank from which they have it
+  kj::Array<kj::byte> donated;
+  uint64_t stepsSkipped = 0;         // by members when they entered
+  uint joined = 0;                   // of those that must join before the job starts
+  uint expected = 0;                 // how many these are
   kj::String missingNames;           // as missing() returned them
   kj::Maybe<uint> missingAt;         // `joined` then
   kj::Vector<kj::String> strangers;  // sentences of noteRefused(), each once, and only a few
   uint finished = 0;
+  uint epochsTrained = 0;  // that all workers have ended
   kj::String weightsSha256;
   kj::HashSet<kj::String> badRecords;  // the reasons that were logged already
   uint epochsChecked = 0;              // after how many epochs checkFolder() was called

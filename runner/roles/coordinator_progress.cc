@@ -14,6 +14,7 @@ kj::Promise<void> Job::showProgress(uint64_t before) {
     for (auto& seat: seats) {
       if (seat.role == Role::WORKER) steps += seat.step;
     }
+    steps -= stepsSkipped;
     isInPlace();
     countTraining();
     speed.add((steps - before) * experiment.data.batchSize, trained_s);
@@ -45,7 +46,7 @@ void Job::tellProgress() {
   nn::BatchResult sums;
   const Seat* slowest = nullptr;
   for (auto& seat: seats) {
-    if (seat.role != Role::WORKER) continue;
+    if (seat.role != Role::WORKER || !seat.isMember) continue;
     sums.lossSum += seat.sums.lossSum;
     sums.correct += seat.sums.correct;
     sums.images += seat.sums.images;

@@ -29,16 +29,16 @@ void Job::saveNow() {
 kj::Promise<bool> Job::askToSave() {
   if (saver.isBusy()) return true;
   uint64_t furthest = 0;
-  auto workers = kj::heapArrayBuilder<Member::Client>(experiment.cluster.workers);
+  kj::Vector<Member::Client> workers;
   for (auto& seat: seats) {
-    if (seat.role != Role::WORKER) continue;
+    if (seat.role != Role::WORKER || !seat.isMember) continue;
     if (!seat.joined || over || finished > 0) return false;
     furthest = kj::max(furthest, seat.step);
     workers.add(KJ_ASSERT_NONNULL(seat.member));
   }
-  return saver.ask(workers.finish(), furthest)
+  return saver.ask(workers.releaseAsArray(), furthest)
       .then([this]() {
-        bool isLastEpoch = seatOf(Role::WORKER, 0).epoch == facts.epochs(experiment);
+        bool isLastEpoch = epochsTrained + 1 >= facts.epochs(experiment);
         return saver.isBusy() || (saver.isForNextEpoch() && !isLastEpoch);
       })
       .catch_([](kj::Exception&& e) {
@@ -51,14 +51,17 @@ kj::Promise<bool> Job::askToSave() {
 kj::Promise<void> Job::save(uint epoch, uint64_t step) {
   auto holders = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
   kj::Vector<Member::Client> shards;
+  kj::Vector<uint> ranks;
   for (auto& seat: seats) {
+    if (seat.role == Role::WORKER && seat.isMember) ranks.add(seat.index);
     if (seat.role != holders || !experiment.kvstore.exchanges()) continue;
     shards.add(KJ_ASSERT_NONNULL(seat.member));
   }
   auto level = instructions.level().orDefault(nullptr);
   SavedPoint point{
       kj::str(loaded.digest), kj::str(level), epoch, step, run_s(), log.events_bytes()};
-  return saver.gather(kj::mv(point), shards.releaseAsArray())
+  return saver.gather(kj::mv(point), ranks.releaseAsArray(), shards.releaseAsArray())
+      .then([this, step]() { return admitWaiting(step); })
       .then([this]() { endMeeting(); },
           [](kj::Exception&& e) {
             if (e.getType() != kj::Exception::Type::DISCONNECTED) {
@@ -111,6 +114,7 @@ void Job::take(Seat& seat, Session::SavePartParams::Reader piece) {
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(take)) {
     fail(kj::str(nameOf(seat), " has sent a wrong part of a checkpoint: ", reasonOf(*e)));
   }
+  serveNewcomers();
 }
 
 double Job::run_s() const {

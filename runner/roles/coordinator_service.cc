@@ -23,15 +23,19 @@ kj::ArrayPtr<const float> floats(capnp::Data::Reader data) {
 // One role's seat, as the role sees it. It is dropped when the connection ends.
 class SessionServer final: public Session::Server {
 public:
-  SessionServer(kj::Own<Job> job, Job::Seat& seat): job(kj::mv(job)), seat(seat) {}
-  ~SessionServer() noexcept(false) { job->leave(seat); }
+  SessionServer(kj::Own<Job> job, Job::Seat& seat)
+      : job(kj::mv(job)), seat(seat), number(++seat.sessions) {}
+  ~SessionServer() noexcept(false) { job->leave(seat, number); }
 
   kj::Promise<void> start(StartContext context) override {
     // Otherwise the session of a role that is gone would wait here, and nobody would notice the
     // loss.
     context.allowCancellation();
+    requireSeat();
     return job->whenStarted(seat).then([this, context]() mutable {
       auto& experiment = job->experiment;
+      auto changes = job->members.changes();
+      setChanges(context.getResults().initChanges(changes.size()), changes);
       if (!experiment.kvstore.exchanges()) return;
       auto role = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
       auto shards = context.getResults().initShards(experiment.shards());
@@ -44,6 +48,7 @@ public:
   }
 
   kj::Promise<void> heartbeat(HeartbeatContext context) override {
+    requireSeat();
     job->heartbeat(seat, context.getParams().getProgress());
     auto now = kj::systemPreciseMonotonicClock().now() - kj::origin<kj::TimePoint>();
     context.getResults().setClockNs(now / kj::NANOSECONDS);
@@ -52,12 +57,14 @@ public:
   }
 
   kj::Promise<void> report(ReportContext context) override {
+    requireSeat();
     auto params = context.getParams();
     job->report(seat, params.getEvent(), params.getLostPeer());
     return kj::READY_NOW;
   }
 
   kj::Promise<void> meet(MeetContext context) override {
+    requireSeat();
     auto params = context.getParams();
     auto result = params.getResult();
     Contribution contribution{{result.getLossSum(), result.getCorrect(), result.getImages()},
@@ -75,10 +82,14 @@ public:
       result.setImages(outcome.sums.images);
       results.setStatistics(outcome.statistics.asPtr().asBytes());
       results.setStopNext(outcome.stopsNext);
+      results.setPart(job->meeting.partOf(seat.index));
+      results.setParts(job->meeting.parts());
+      results.setAgain(outcome.again);
     });
   }
 
   kj::Promise<void> finish(FinishContext context) override {
+    requireSeat();
     auto params = context.getParams();
     job->finish(seat, floats(params.getParameters()), floats(params.getStatistics()));
     return kj::READY_NOW;
@@ -91,21 +102,36 @@ public:
   }
 
   kj::Promise<void> savePart(SavePartContext context) override {
+    requireSeat();
     job->take(seat, context.getParams());
     return kj::READY_NOW;
   }
 
   kj::Promise<void> savedPart(SavedPartContext context) override {
-    auto& checkpoint = KJ_REQUIRE_NONNULL(job->from, "this run does not go on from a checkpoint");
+    requireSeat();
     auto params = context.getParams();
     PartName name{params.getPart(), params.getIndex()};
-    readPiece(checkpoint.file(name.file()), params.getOffset(), context.getResults());
+    job->readSaved(seat, name, params.getOffset(), context.getResults());
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> enter(EnterContext context) override {
+    context.allowCancellation();
+    requireSeat();
+    return job->enter(seat);
+  }
+
 private:
+  // A role that wakes up after the job has gone on without it is refused.
+  void requireSeat() const {
+    if (number == seat.sessions) return;
+    kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED,
+        kj::str("the job goes on without ", job->nameOf(seat), ", because it was lost")));
+  }
+
   kj::Own<Job> job;
   Job::Seat& seat;
+  const uint number;
 };
 
 class CoordinatorServer final: public Coordinator::Server {
@@ -131,6 +157,7 @@ public:
     context.getResults().setBoot(thisBoot());
     context.getResults().setJob(job->id);
     context.getResults().setContinues(job->from != nullptr);
+    context.getResults().setEnters(!seat.isMember);
     return kj::READY_NOW;
   }
 

@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include "runner/logs/role_names.h"
+#include "runner/roles/job_members.h"
 #include "runner/roles/part_transfer.h"
 #include "runner/roles/shard_saver.h"
 #include "runner/system/reason.h"
@@ -51,6 +52,10 @@ public:
     }
     // The coordinator has changed its mind meanwhile.
     return false;
+  }
+
+  void setMembers(kj::Array<io::MemberChange> changes) override {
+    stops.tellChanges(kj::mv(changes));
   }
 
   void saveShard(uint64_t step) override {
@@ -189,6 +194,7 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
         .then([&here]() { return here.membership->session().startRequest().send(); })
         .then([this, &here, store, &transport, storeLimits, patience](
                   capnp::Response<Session::StartResults>&& response) {
+          stops.tellChanges(changesOf(response.getChanges()));
           KJ_IF_MAYBE(s, store) {
             KJ_IF_MAYBE(one, oneThread) s->shareThread([one]() { one->yield(); });
             auto addresses = KJ_MAP(address, response.getShards()) {
@@ -227,10 +233,37 @@ kj::Maybe<kj::Array<kj::byte>> IoThread::savedPart() {
   return run<Bytes>([this](Loop& here) {
     return here.joined.addBranch().then([this, &here]() -> kj::Promise<Bytes> {
       auto& membership = *here.membership;
-      if (!membership.continues()) return Bytes(nullptr);
+      if (!membership.continues() || membership.enters()) return Bytes(nullptr);
       return fetchPart(membership.session(), {Part::WORKER, rank})
           .then([](kj::Array<kj::byte> part) -> Bytes { return kj::mv(part); });
     });
+  });
+}
+
+bool IoThread::enters() {
+  return run<bool>([](Loop& here) {
+    return here.joined.addBranch().then([&here]() { return here.membership->enters(); });
+  });
+}
+
+kj::Maybe<kj::Array<kj::byte>> IoThread::enter() {
+  using Bytes = kj::Maybe<kj::Array<kj::byte>>;
+  auto& there = getLoop();
+  return runThere(there, [&]() {
+    auto over = there.ended.addBranch().then([]() -> Bytes { return nullptr; });
+    auto& membership = *there.membership;
+    auto entered = membership.session().enterRequest().send().then(
+        [this, &membership](capnp::Response<Session::EnterResults>&&) {
+          return fetchPart(membership.session(), {Part::WORKER, rank});
+        });
+    auto fetched = entered.then(
+        [](kj::Array<kj::byte> part) -> kj::Promise<Bytes> { return Bytes(kj::mv(part)); },
+        [&there](kj::Exception&& e) -> kj::Promise<Bytes> {
+          if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
+          // `ended` explains that better.
+          return kj::NEVER_DONE;
+        });
+    return over.exclusiveJoin(kj::mv(fetched));
   });
 }
 
@@ -300,7 +333,7 @@ Contribution IoThread::meet(uint epoch, uint64_t step, MeetingPoint point,
       auto mean = kj::heapArray<float>(data.size() / sizeof(float));
       memcpy(mean.begin(), data.begin(), mean.size() * sizeof(float));
       return Contribution{{sums.getLossSum(), sums.getCorrect(), sums.getImages()}, kj::mv(mean),
-          response.getStopNext()};
+          response.getStopNext(), response.getPart(), response.getParts(), response.getAgain()};
     });
   });
 }

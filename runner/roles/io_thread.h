@@ -48,6 +48,13 @@ public:
   // goes on from a checkpoint.
   kj::Maybe<kj::Array<kj::byte>> savedPart();
 
+  // Whether the job goes on without this worker until it has called enter(). Waits until the job is
+  // joined.
+  bool enters();
+  // Becomes a member of the job, at a step before which all others stop. Returns what the first
+  // member has kept at that step. Null if the job is over before.
+  kj::Maybe<kj::Array<kj::byte>> enter();
+
   // Waits until every role has joined. From then on `store`, if there is one, talks to the servers
   // by `transport`. A server that it cannot reach for `patience` is lost. If each worker holds a
   // shard, `makeShard` makes the shard of this worker, and the thread serves it until the job is

@@ -14,6 +14,9 @@ namespace {
 // How often the workers are asked to stop, each time at a step further ahead.
 constexpr uint ATTEMPTS = 8;
 
+// What a worker answers to stopAt(). Null if it is lost.
+using Answer = kj::Maybe<kj::Tuple<StopAnswer, uint64_t>>;
+
 // Returns the floats of the tensor with this name.
 kj::ArrayPtr<const float> floatsIn(
     kj::ArrayPtr<const FoundTensor> tensors, kj::StringPtr name, uint64_t size) {
@@ -61,35 +64,51 @@ kj::Promise<void> JobSaver::ask(
   auto calls = KJ_MAP(worker, workers) {
     auto request = worker.stopAtRequest();
     request.setStep(step);
-    return request.send().then([](capnp::Response<Member::StopAtResults>&& response) {
-      return kj::tuple(response.getAnswer(), response.getStep());
-    });
+    return request.send().then(
+        [](capnp::Response<Member::StopAtResults>&& response) -> Answer {
+          return kj::tuple(response.getAnswer(), response.getStep());
+        },
+        [](kj::Exception&& e) -> Answer {
+          if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
+          return nullptr;
+        });
   };
   return kj::joinPromises(kj::mv(calls))
       .then([this, workers = kj::mv(workers), step, attempt](
                 auto answers) mutable -> kj::Promise<void> {
         bool all = true, ends = false, haveBegun = true;
         uint64_t furthest = 0;
-        for (auto& answer: answers) {
-          all = all && kj::get<0>(answer) == StopAnswer::YES;
-          ends = ends || kj::get<0>(answer) == StopAnswer::EPOCH_ENDS;
-          haveBegun =
-              haveBegun && (kj::get<0>(answer) == StopAnswer::YES || kj::get<1>(answer) > 0);
-          furthest = kj::max(furthest, kj::get<1>(answer));
+        kj::Vector<Member::Client> present;
+        for (auto i: kj::indices(answers)) {
+          KJ_IF_MAYBE(answer, answers[i]) {
+            bool agrees = kj::get<0>(*answer) == StopAnswer::YES;
+            all = all && agrees;
+            ends = ends || kj::get<0>(*answer) == StopAnswer::EPOCH_ENDS;
+            haveBegun = haveBegun && (agrees || kj::get<1>(*answer) > 0);
+            furthest = kj::max(furthest, kj::get<1>(*answer));
+            present.add(workers[i]);
+          }
         }
         kj::Vector<kj::Promise<void>> told;
         for (auto i: kj::indices(answers)) {
-          if (kj::get<0>(answers[i]) != StopAnswer::YES) continue;
-          auto request = workers[i].decideRequest();
-          request.setStep(step);
-          request.setSave(all);
-          told.add(request.send().ignoreResult());
+          KJ_IF_MAYBE(answer, answers[i]) {
+            if (kj::get<0>(*answer) != StopAnswer::YES) continue;
+            auto request = workers[i].decideRequest();
+            request.setStep(step);
+            request.setSave(all);
+            told.add(request.send().ignoreResult().catch_([](kj::Exception&& e) {
+              if (e.getType() == kj::Exception::Type::DISCONNECTED) return;
+              kj::throwFatalException(kj::mv(e));
+            }));
+          }
         }
         return kj::joinPromises(told.releaseAsArray())
             .then([this, all, ends, haveBegun, furthest, attempt,
-                      workers = kj::mv(workers)]() mutable -> kj::Promise<void> {
-              if (all) return kj::READY_NOW;
-              if (!ends && attempt < ATTEMPTS) return ask(kj::mv(workers), furthest, attempt + 1);
+                      present = kj::mv(present)]() mutable -> kj::Promise<void> {
+              if (all && present.size() > 0) return kj::READY_NOW;
+              if (!ends && attempt < ATTEMPTS && present.size() > 0) {
+                return ask(present.releaseAsArray(), furthest, attempt + 1);
+              }
               nextEpoch = nextEpoch || haveBegun;
               asked = nullptr;
               return kj::READY_NOW;
@@ -97,28 +116,48 @@ kj::Promise<void> JobSaver::ask(
       });
 }
 
-kj::Promise<void> JobSaver::gather(SavedPoint point, kj::Array<Member::Client> shards) {
+kj::Promise<void> JobSaver::gather(
+    SavedPoint point, kj::Array<uint> ranks, kj::Array<Member::Client> shards) {
   uint64_t step = point.step;
-  return whenIdle().then(
-      [this, step, point = kj::mv(point), shards = kj::mv(shards)]() mutable -> kj::Promise<void> {
-        if (step >= asked.orDefault(step + 1)) asked = nullptr;
-        auto& now = gathering.emplace(Gathering{kj::mv(point), timer.now()});
-        for (uint rank = 0; rank < experiment.cluster.workers; rank++) {
-          now.parts.add(IncomingPart{{Part::WORKER, rank}});
-        }
-        for (uint shard: kj::indices(shards)) now.parts.add(IncomingPart{{Part::SHARD, shard}});
-        auto copied = KJ_MAP(shard, shards) {
-          auto request = shard.saveShardRequest();
-          request.setStep(step);
-          return request.send().ignoreResult();
-        };
-        return kj::joinPromises(kj::mv(copied)).then([this]() {
-          KJ_IF_MAYBE(now, gathering) now->stood = timer.now() - now->begun;
-        });
-      });
+  return whenIdle().then([this, step, point = kj::mv(point), ranks = kj::mv(ranks),
+                             shards = kj::mv(shards)]() mutable -> kj::Promise<void> {
+    if (step >= asked.orDefault(step + 1)) asked = nullptr;
+    auto& now = gathering.emplace(Gathering{kj::mv(point), timer.now()});
+    for (uint rank: ranks) now.parts.add(IncomingPart{{Part::WORKER, rank}});
+    for (uint shard: kj::indices(shards)) now.parts.add(IncomingPart{{Part::SHARD, shard}});
+    auto copied = KJ_MAP(shard, shards) {
+      auto request = shard.saveShardRequest();
+      request.setStep(step);
+      return request.send().ignoreResult();
+    };
+    return kj::joinPromises(kj::mv(copied)).then([this]() {
+      KJ_IF_MAYBE(now, gathering) now->stood = timer.now() - now->begun;
+    });
+  });
+}
+
+kj::Maybe<kj::ArrayPtr<const kj::byte>> JobSaver::partOf(uint rank) const {
+  KJ_IF_MAYBE(now, gathering) {
+    for (auto& part: now->parts) {
+      if (part.name == PartName{Part::WORKER, rank} && part.isWhole()) return part.bytes.asPtr();
+    }
+  }
+  return nullptr;
+}
+
+void JobSaver::abandon(uint rank) {
+  KJ_IF_MAYBE(now, gathering) {
+    for (auto& part: now->parts) {
+      if (!(part.name == PartName{Part::WORKER, rank}) || part.isWhole()) continue;
+      abandoned = now->point.step;
+      end();
+      return;
+    }
+  }
 }
 
 void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {
+  if (abandoned.orDefault(piece.getStep() + 1) == piece.getStep()) return;
   auto& now = KJ_REQUIRE_NONNULL(gathering, "a role sends a part, but nothing is being saved");
   KJ_REQUIRE(piece.getStep() == now.point.step, "a role sends a part of another checkpoint",
       piece.getStep(), now.point.step);
@@ -126,7 +165,7 @@ void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {
     if (!(part.name == name)) continue;
     // Values, their optimizer's state and what compression keeps: a few arrays. In some modes, a
     // shard also keeps values or gradients of each worker.
-    uint64_t arrays = 64 + 4 * experiment.cluster.workers;
+    uint64_t arrays = 64 + 4 * experiment.cluster.seats();
     part.take(
         piece, arrays * (graph.parameters + graph.statisticsSize) * sizeof(float) + (64 << 20));
     if (part.isWhole()) writeIfWhole();
@@ -180,17 +219,19 @@ kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
   auto sums = kj::heapArray<double>(graph.statisticsSize);
   for (auto& sum: sums) sum = 0;
   kj::ArrayPtr<const float> parameters;
+  uint workers = 0;
   for (auto& part: now.parts) {
     if (part.name.kind == Part::WORKER) {
       auto tensors = tensorsIn(part.bytes);
       auto statistics = floatsIn(tensors, "program.statistics", graph.statisticsSize);
       for (auto i: kj::indices(sums)) sums[i] += statistics[i];
-      if (part.name.index == 0) parameters = floatsIn(tensors, "parameters", graph.parameters);
+      // The first worker has them.
+      if (workers++ == 0) parameters = floatsIn(tensors, "parameters", graph.parameters);
     }
     files.add(CheckpointFile{part.name.file(), kj::arr(part.bytes.asPtr().asConst())});
   }
   for (auto i: kj::indices(sums)) {
-    meanStatistics[i] = float(sums[i] / experiment.cluster.workers);
+    meanStatistics[i] = float(sums[i] / workers);
   }
   weightsHead = runner::weightsHead(graph, digest);
   files.add(CheckpointFile{

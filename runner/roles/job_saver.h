@@ -40,6 +40,8 @@ public:
   // Waits until a checkpoint that is being written is on disk.
   ~JobSaver() noexcept(false);
 
+  // Whether the workers were asked to stop at a step that they have not come to.
+  bool hasAsked() const { return asked != nullptr; }
   // Whether a checkpoint is asked for, gathered or written.
   bool isBusy() const { return asked != nullptr || gathering != nullptr; }
   // Whether the workers are to stop at the beginning of the next epoch, because this one ended too
@@ -50,14 +52,20 @@ public:
 
   // Asks the workers to stop soon. `furthest`: how many steps one of them has made at least.
   // Resolves when they have agreed to stop, or when it is known that this epoch is too short, or
-  // that a worker has not begun. Before its first step there is nothing to save.
+  // that a worker has not begun. Before its first step there is nothing to save. A
+  // worker that is lost meanwhile (its calls reject with DISCONNECTED) need not agree.
   kj::Promise<void> ask(kj::Array<Member::Client> workers, uint64_t furthest);
 
-  // All workers stand still at `point`. Resolves when they may go on: when `shards`, the roles that
-  // hold shards, have copied these.
-  kj::Promise<void> gather(SavedPoint point, kj::Array<Member::Client> shards);
+  // All workers, `ranks`, stand still at `point`. Resolves when they may go on: when `shards`, the
+  // roles that hold shards, have copied these.
+  kj::Promise<void> gather(
+      SavedPoint point, kj::Array<uint> ranks, kj::Array<Member::Client> shards);
   // Takes a piece of a part: see Session.savePart() in job.capnp. Throws if it is not the next one.
   void take(PartName name, Session::SavePartParams::Reader piece);
+  // Returns the part of worker `rank`. Null unless it is whole, and being gathered or written.
+  kj::Maybe<kj::ArrayPtr<const kj::byte>> partOf(uint rank) const;
+  // Worker `rank` was lost. A checkpoint that still lacks its part is not written.
+  void abandon(uint rank);
   // Resolves when no checkpoint is gathered or written.
   kj::Promise<void> whenIdle();
 
@@ -86,6 +94,7 @@ private:
   kj::Maybe<uint64_t> asked;
   bool nextEpoch = false;
   kj::Maybe<Gathering> gathering;
+  kj::Maybe<uint64_t> abandoned;    // the step of a checkpoint that will not be written
   kj::Array<kj::byte> weightsHead;  // of the checkpoint that is being written
   kj::Array<float> meanStatistics;
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;

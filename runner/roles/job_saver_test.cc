@@ -103,7 +103,7 @@ struct TestSaver {
     auto shards = kj::heapArrayBuilder<Member::Client>(1);
     shards.add(kj::heap<TestMember>(server));
     SavedPoint point{kj::str(loaded.digest), kj::str("avx2"), 1, step, 0.5, 0};
-    saver->gather(kj::mv(point), shards.finish()).wait(io.waitScope);
+    saver->gather(kj::mv(point), kj::arr(0u, 1u), shards.finish()).wait(io.waitScope);
   }
 
   void take(PartName name, uint64_t step, uint64_t total, uint64_t offset,

@@ -6,40 +6,52 @@ namespace runner {
 
 kj::Promise<void> Meeting::join(
     uint rank, uint newEpoch, uint64_t newStep, MeetingPoint newPlace, Contribution contribution) {
-  auto& mine = contributions[rank];
-  if (waiting.size() == 0) {
+  auto& mine = places[rank];
+  if (present == 0) {
     epoch = newEpoch;
     step = newStep;
     place = newPlace;
     statistics = contribution.statistics.size();
   }
-  KJ_REQUIRE(
-      epoch == newEpoch && step == newStep && place == newPlace && mine == nullptr && !isFull(),
+  KJ_REQUIRE(mine.isMember && !full && epoch == newEpoch && step == newStep && place == newPlace &&
+                 mine.contribution == nullptr,
       "workers lost step with each other", rank, newEpoch, epoch, newStep, step);
   KJ_REQUIRE(contribution.statistics.size() == statistics,
       "workers bring different numbers of statistics", rank, contribution.statistics.size(),
       statistics);
-  mine = kj::mv(contribution);
+  mine.contribution = kj::mv(contribution);
   auto paf = kj::newPromiseAndFulfiller<void>();
-  waiting.add(kj::mv(paf.fulfiller));
-  if (isFull()) {
-    result = add();
-    for (auto& each: contributions) each = nullptr;
-  }
+  mine.waiting = kj::mv(paf.fulfiller);
+  present++;
+  closeIfFull();
   return kj::mv(paf.promise);
+}
+
+bool Meeting::closeIfFull() {
+  if (full || present == 0 || present < members) return false;
+  full = true;
+  result = add();
+  for (auto& each: places) each.contribution = nullptr;
+  return true;
 }
 
 Contribution Meeting::add() const {
   Contribution all;
-  auto size = KJ_ASSERT_NONNULL(contributions[0]).statistics.size();
-  auto sums = kj::heapArray<double>(size);
-  for (auto& sum: sums) sum = 0;
-  for (auto& each: contributions) {
-    auto& part = KJ_ASSERT_NONNULL(each);
-    all.sums.lossSum += part.sums.lossSum;
-    all.sums.correct += part.sums.correct;
-    all.sums.images += part.sums.images;
-    for (size_t i = 0; i < size; i++) sums[i] += part.statistics[i] * double(part.sums.images);
+  kj::Array<double> sums;
+  for (auto& each: places) {
+    KJ_IF_MAYBE(part, each.contribution) {
+      all.sums.lossSum += part->sums.lossSum;
+      all.sums.correct += part->sums.correct;
+      all.sums.images += part->sums.images;
+      auto& statistics = part->statistics;
+      if (sums == nullptr) {
+        sums = kj::heapArray<double>(statistics.size());
+        for (auto& sum: sums) sum = 0;
+      }
+      for (auto i: kj::indices(sums)) sums[i] += statistics[i] * double(part->sums.images);
+    } else if (place == MeetingPoint::VALIDATED && each.validates) {
+      all.again = true;
+    }
   }
   auto images = all.sums.images;
   all.statistics = KJ_MAP(sum, sums) {
@@ -48,9 +60,44 @@ Contribution Meeting::add() const {
   return all;
 }
 
+uint Meeting::partOf(uint rank) const {
+  uint part = 0;
+  for (uint i = 0; i < rank; i++) part += places[i].validates ? 1 : 0;
+  return part;
+}
+
+uint Meeting::parts() const {
+  return partOf(places.size());
+}
+
 void Meeting::end() {
-  for (auto& fulfiller: waiting) fulfiller->fulfill();
-  waiting.clear();
+  full = false;
+  present = 0;
+  for (auto& each: places) {
+    if (place != MeetingPoint::SAVED) each.validates = each.isMember;
+    KJ_IF_MAYBE(waiting, each.waiting) (*waiting)->fulfill();
+    each.waiting = nullptr;
+  }
+}
+
+bool Meeting::leave(uint rank) {
+  auto& mine = places[rank];
+  if (!mine.isMember) return false;
+  mine.isMember = false;
+  members--;
+  if (full) return false;
+  if (mine.waiting != nullptr) present--;
+  mine.waiting = nullptr;
+  if (place != MeetingPoint::VALIDATED) mine.contribution = nullptr;
+  return closeIfFull();
+}
+
+void Meeting::enter(uint rank) {
+  auto& mine = places[rank];
+  KJ_REQUIRE(!mine.isMember, "a worker is a member already", rank);
+  mine.isMember = true;
+  mine.contribution = nullptr;
+  members++;
 }
 
 }  // namespace runner

@@ -19,40 +19,67 @@ struct Contribution {
   nn::BatchResult sums;
   kj::Array<float> statistics;
   bool stopsNext = false;  // of the outcome: see `stopNext` in job.capnp
+  // Of the outcome: which part of how many this worker validates next, and whether all validate
+  // again.
+  uint part = 0;
+  uint parts = 1;
+  bool again = false;
 };
 
 // The meetings of a job, one after the other. Only one meeting is open at a time, because no worker
 // leaves before all are there. For one thread.
 class Meeting {
 public:
-  explicit Meeting(uint workers): contributions(kj::heapArray<kj::Maybe<Contribution>>(workers)) {}
+  // All of `workers` ranks are members at first.
+  explicit Meeting(uint workers): places(kj::heapArray<Place>(workers)), members(workers) {}
 
-  // Brings the contribution of worker `rank`. The promise resolves at end(). Throws if the others
-  // meet at another point of the run or bring another number of statistics, or if the worker is
-  // there already.
+  // Brings the contribution of worker `rank`, a member. The promise resolves at end(). Throws if
+  // the others meet at another point of the run or bring another number of statistics, or if the
+  // worker is there already.
   kj::Promise<void> join(
       uint rank, uint epoch, uint64_t step, MeetingPoint point, Contribution contribution);
-  // Whether all workers are there.
-  bool isFull() const { return waiting.size() == contributions.size(); }
+  // Whether all members are there.
+  bool isFull() const { return full; }
   // The point at which the workers meet, or met last.
   MeetingPoint point() const { return place; }
+  uint presentEpoch() const { return epoch; }
+  uint64_t presentStep() const { return step; }
   // What all workers get, valid until the next meeting is full. It is added in rank order, whatever
   // order the workers arrived in.
   const Contribution& outcome() const { return result; }
+  // Returns which part of the validation worker `rank` takes, and how many parts there are.
+  uint partOf(uint rank) const;
+  uint parts() const;
   // Tells the workers to stop before their next step. Call it before end().
   void stopNext() { result.stopsNext = true; }
   // Lets all workers go on. Call when the meeting is full.
   void end();
 
+  // Worker `rank` is no member any more. What it has brought to a meeting that is not full does not
+  // count, except a part that it has validated. Returns whether the meeting is full by this.
+  bool leave(uint rank);
+  // Worker `rank` is a member from the next meeting on.
+  void enter(uint rank);
+
 private:
+  struct Place {
+    bool isMember = true;
+    bool validates = true;  // has a part of the validation
+    kj::Maybe<Contribution> contribution{};
+    kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> waiting{};
+  };
+
+  bool closeIfFull();
   Contribution add() const;
 
   uint epoch = 0;
   uint64_t step = 0;
   MeetingPoint place = MeetingPoint::TRAINED;
-  size_t statistics = 0;                             // how many each worker brings
-  kj::Array<kj::Maybe<Contribution>> contributions;  // by rank
-  kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
+  size_t statistics = 0;    // how many each worker brings
+  kj::Array<Place> places;  // by rank
+  uint members;
+  uint present = 0;  // members that are there
+  bool full = false;
   Contribution result;
 };
 

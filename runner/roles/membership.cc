@@ -10,6 +10,7 @@
 #include "runner/logs/role_names.h"
 #include "runner/roles/clock_offset.h"
 #include "runner/roles/coordinator_call.h"
+#include "runner/roles/job_members.h"
 #include "runner/roles/job_secret.h"
 #include "runner/system/interrupts.h"
 #include "runner/system/machine.h"
@@ -53,6 +54,43 @@ public:
 
   kj::Promise<void> saveShard(SaveShardContext context) override {
     calls.saveShard(context.getParams().getStep());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> fenceWorker(FenceWorkerContext context) override {
+    auto pushed = calls.fenceWorker(context.getParams().getRank());
+    // Consecutive slices with as many steps share an entry.
+    kj::Vector<kj::ArrayPtr<const rpc::Shard::SliceSteps>> runs;
+    for (size_t begin = 0; begin < pushed.size();) {
+      size_t end = begin + 1;
+      while (end < pushed.size() && pushed[end].id == pushed[end - 1].id + 1 &&
+             pushed[end].steps == pushed[begin].steps) {
+        end++;
+      }
+      runs.add(pushed.slice(begin, end));
+      begin = end;
+    }
+    auto results = context.getResults().initPushed(runs.size());
+    for (auto i: kj::indices(runs)) {
+      results[i].setBegin(runs[i].front().id);
+      results[i].setEnd(runs[i].back().id + 1);
+      results[i].setSteps(runs[i].front().steps);
+    }
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> leaveWorker(LeaveWorkerContext context) override {
+    calls.leaveWorker(context.getParams().getRank());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> admitWorker(AdmitWorkerContext context) override {
+    calls.admitWorker(context.getParams().getRank(), context.getParams().getStep());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> setMembers(SetMembersContext context) override {
+    calls.setMembers(changesOf(context.getParams().getChanges()));
     return kj::READY_NOW;
   }
 
@@ -130,6 +168,7 @@ public:
     return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
       seat = response.getSession();
       goesOn = response.getContinues();
+      isOutside = response.getEnters();
       shardSecret = secret.derive(response.getJob().asBytes());
       auto boot = thisBoot();
       sharesMachine = boot.size() > 0 && response.getBoot() == boot;
@@ -157,6 +196,7 @@ public:
 
   Session::Client session() override { return KJ_ASSERT_NONNULL(seat); }
   bool continues() const override { return goesOn; }
+  bool enters() const override { return isOutside; }
   rpc::Listener& listener() override { return *KJ_ASSERT_NONNULL(sockets); }
   rpc::Identity identity() const override { return {kj::str(name), shardSecret, tls}; }
 
@@ -259,6 +299,7 @@ private:
   rpc::Peer peer;
   kj::Maybe<Session::Client> seat;
   bool goesOn = false;
+  bool isOutside = false;
   bool sharesMachine = false;
   ClockOffset clockOffset;
   kj::Promise<void> told = nullptr;

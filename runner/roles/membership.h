@@ -7,6 +7,8 @@
 #include <kj/function.h>
 #include <kj/memory.h>
 
+#include "io/batches/division.h"
+#include "rpc/shard/shard.h"
 #include "rpc/wire/listener.h"
 #include "rpc/wire/peer.h"
 #include "rpc/wire/proof.h"
@@ -29,6 +31,12 @@ public:
   // For workers.
   virtual StopPoint::Answer stopAt(uint64_t) { KJ_FAIL_REQUIRE("only workers stop"); }
   virtual void decide(uint64_t, bool) { KJ_FAIL_REQUIRE("only workers stop"); }
+  // For servers: change the members of the job. See Member in job.capnp.
+  virtual kj::Array<rpc::Shard::SliceSteps> fenceWorker(uint) { KJ_FAIL_REQUIRE("not a server"); }
+  virtual void leaveWorker(uint) { KJ_FAIL_REQUIRE("not a server"); }
+  virtual void admitWorker(uint, uint64_t) { KJ_FAIL_REQUIRE("not a server"); }
+  // For workers.
+  virtual void setMembers(kj::Array<io::MemberChange>) { KJ_FAIL_REQUIRE("not a worker"); }
   // For roles that hold a shard: copies it.
   virtual void saveShard(uint64_t) { KJ_FAIL_REQUIRE("this role holds no shard"); }
 };
@@ -52,6 +60,8 @@ public:
   virtual Session::Client session() = 0;
   // Whether the run goes on from a checkpoint.
   virtual bool continues() const = 0;
+  // Whether the job goes on without this worker until it enters.
+  virtual bool enters() const = 0;
   // Returns the sockets of a role that holds a shard.
   virtual rpc::Listener& listener() = 0;
   // Returns what this role proves to the other roles that hold or use shards.

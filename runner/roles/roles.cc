@@ -40,6 +40,11 @@ public:
         });
   }
   void saveShard(uint64_t step) override { saver.save(step); }
+  kj::Array<rpc::Shard::SliceSteps> fenceWorker(uint rank) override {
+    return store.members.fence(rank);
+  }
+  void leaveWorker(uint rank) override { store.members.leave(rank); }
+  void admitWorker(uint rank, uint64_t step) override { store.members.admit(rank, step); }
 
   ShardSaver& ofShard() { return saver; }
 

@@ -1,8 +1,11 @@
-// runner/roles/stop_point.h: where a worker stops between two steps, to be saved.
+// runner/roles/stop_point.h: where a worker stops between two steps, to be saved, and what it
+// learns there.
 #pragma once
 
 #include <kj/mutex.h>
+#include <atomic>
 
+#include "io/batches/division.h"
 #include "runner/logs/job.capnp.h"
 
 namespace runner {
@@ -42,6 +45,25 @@ public:
     if (lock->asked.orDefault(step) == step) lock->asked = nullptr;
   }
 
+  // On the compute thread: the epoch now ends before step number `end`.
+  void moveEnd(uint64_t end) const { state.lockExclusive()->end = end; }
+  // On the compute thread, between two steps: returns what tellChanges() has told since the last
+  // call. Takes no lock if that is nothing.
+  kj::Maybe<kj::Array<const io::MemberChange>> takeChanges() const {
+    if (!hasChanges.load(std::memory_order_acquire)) return nullptr;
+    auto lock = state.lockExclusive();
+    hasChanges = false;
+    return kj::heapArray<const io::MemberChange>(lock->changes);
+  }
+
+  // On the io thread: the members of the job have changed like this since the beginning of the run.
+  // Older lists than the last one have no effect.
+  void tellChanges(kj::Array<io::MemberChange> changes) const {
+    auto lock = state.lockExclusive();
+    if (changes.size() <= lock->changes.size()) return;
+    lock->changes = kj::mv(changes);
+    hasChanges.store(true, std::memory_order_release);
+  }
   // On the io thread: asks the worker to stop before step number `step`.
   Answer ask(uint64_t step) const {
     auto lock = state.lockExclusive();
@@ -58,8 +80,10 @@ private:
     uint64_t begun = 0;
     uint64_t end = 0;
     kj::Maybe<uint64_t> asked;
+    kj::Array<io::MemberChange> changes;
   };
   kj::MutexGuarded<State> state;
+  mutable std::atomic<bool> hasChanges{false};
 };
 
 }  // namespace runner

@@ -71,6 +71,7 @@ struct JoiningWorker {
   // Fetches what this worker kept when the run was saved, if the run goes on from a checkpoint.
   // Returns the number of its first step.
   uint64_t fetchSaved() {
+    enters = ioThread->enters();
     KJ_IF_MAYBE(part, ioThread->savedPart()) {
       saved = kj::mv(*part);
       // The devices have not chosen theirs yet.
@@ -84,7 +85,8 @@ struct JoiningWorker {
 
   const ModelFacts facts;
   LiveProgress progress;
-  kj::Array<kj::byte> saved;  // empty: the run begins
+  kj::Array<kj::byte> saved;  // empty: the run begins, or the worker enters
+  bool enters = false;        // the job goes on without this worker until it enters
   kj::Own<IoThread> ioThread;
 };
 
@@ -108,16 +110,27 @@ public:
         ioThread(joining.ioThread),
         digest(loaded.digest),
         saved(joining.saved),
+        enters(joining.enters),
         reports(parts, *ioThread, state, !options.launched),
         meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))),
-        slowStatistics(nn::zeros(facts.graph.statisticsSize)) {}
+        slowStatistics(nn::zeros(facts.graph.statisticsSize)),
+        validationPart(parts.rank),
+        validationParts(kj::max(experiment.cluster.workers, parts.rank + 1)) {}
 
   // The io thread uses the store. So the thread must end first.
   ~Worker() noexcept(false) { ioThread = nullptr; }
 
   void run() {
+    if (enters) {
+      KJ_IF_MAYBE(part, ioThread->enter()) {
+        saved = kj::mv(*part);
+      } else {
+        return;
+      }
+    }
     bool goesOn = saved.size() > 0;
     if (goesOn) restore();
+    if (enters) forgetOwn();
     parts.connect(*ioThread);
     if (goesOn) {
       store.resume();
@@ -127,18 +140,19 @@ public:
       initialize();
       reports.begun();
     }
-    uint epochs = facts.epochs(experiment);
-    for (uint epoch = kj::max(1u, state.epoch); epoch <= epochs; epoch++) {
+    bool isLast = false;
+    for (uint epoch = kj::max(1u, state.epoch); !isLast; epoch++) {
       if (!goesOn) beginEpoch(epoch);
       goesOn = false;
       train(epoch);
-      if (epoch == epochs) reports.ended();
-      validate(epoch, epoch == epochs);
+      isLast = epochEnd == facts.steps(experiment, division);
+      if (isLast) reports.ended();
+      validate(epoch, isLast);
     }
-    bool first = parts.rank == 0;
-    if (first) requireFinite(facts.graph, program.parameters(), program.statistics());
+    bool sends = sendsParameters();
+    if (sends) requireFinite(facts.graph, program.parameters(), program.statistics());
     ioThread->finish(
-        first ? program.parameters() : nullptr, first ? program.statistics() : nullptr);
+        sends ? program.parameters() : nullptr, sends ? program.statistics() : nullptr);
   }
 
   // Writes the trace, if there is one. Call after run().
@@ -194,20 +208,50 @@ private:
     best.visitState(visitor);
     if (bestWeights != nullptr) visitor.floats(BEST_WEIGHTS, bestWeights);
     // The weights of the checkpoint, for other programs.
-    if (parts.rank == 0) visitor.floats("parameters", program.parameters());
+    if (sendsParameters()) visitor.floats("parameters", program.parameters());
   }
 
-  // Saves the job between two steps, if the file or the coordinator says so.
-  void saveIfDue() {
+  // Whether this worker sends the coordinator its parameters. Those of all workers are the same.
+  // The first one sends them. If the job goes on without lost workers, that may be any of them.
+  bool sendsParameters() const { return parts.rank == 0 || experiment.cluster.onLoss->continues; }
+
+  // Of what it has restored, which another worker had saved: forgets what was that worker's alone.
+  void forgetOwn() {
+    state.sums = {};
+    state.times = {};
+    store.forgetOwn();
+  }
+
+  // Takes over what has become known of changes of the members, between two steps.
+  void heedChanges(uint epoch) {
+    KJ_IF_MAYBE(changes, ioThread->stopPoint().takeChanges()) {
+      auto divide = [&]() {
+        return kj::heap<io::Division>(
+            facts.trainingRecords, experiment.data.batchSize, experiment.cluster.workers, *changes);
+      };
+      ownDivision = divide();
+      division = *KJ_ASSERT_NONNULL(ownDivision);
+      batches.divideBy(divide(), state.step);
+      if (isBatchSet) takeBatch();
+      epochEnd = facts.stepsUntilEndOf(epoch, experiment, division);
+      ioThread->stopPoint().moveEnd(epochEnd);
+    }
+  }
+
+  // Saves the job between two steps, if the file or the coordinator says so. Returns whether it
+  // did.
+  bool saveIfDue() {
     auto& stops = ioThread->stopPoint();
     bool isDue = savesNext;
     KJ_IF_MAYBE(every, experiment.checkpoint.every_steps) {
       isDue = isDue || (state.step > 0 && state.step % *every == 0);
     }
     if (stops.isAsked(state.step)) isDue = ioThread->isToBeSaved(state.step) || isDue;
-    if (isDue && state.step != savedAt.orDefault(state.step + 1)) save();
+    bool saves = isDue && state.step != savedAt.orDefault(state.step + 1);
+    if (saves) save();
     savesNext = false;
     stops.goOn(state.step);
+    return saves;
   }
 
   void save() {
@@ -238,19 +282,23 @@ private:
   // Trains for one epoch, or for the rest of it.
   void train(uint epoch) {
     state.show(progress);
-    uint64_t begin = facts.stepsUntilEndOf(epoch - 1, experiment);
-    uint64_t end = facts.stepsUntilEndOf(epoch, experiment);
-    ioThread->stopPoint().beginEpoch(state.step, end);
+    epochEnd = facts.stepsUntilEndOf(epoch, experiment, division);
+    ioThread->stopPoint().beginEpoch(state.step, epochEnd);
+    heedChanges(epoch);
+    uint64_t begin = facts.stepsUntilEndOf(epoch - 1, experiment, division);
     bool inEpoch = experiment.log.style->count == LogStyle::IN_EPOCH;
     uint64_t counted = inEpoch ? begin : 0;
-    while (state.step < end) {
-      saveIfDue();
-      trainStep(state.step + 1 == end);
+    while (state.step < epochEnd) {
+      bool saved = saveIfDue();
+      heedChanges(epoch);
+      // The members may have changed. Then the epoch may be over, or the worker asked to stop here.
+      if (saved) continue;
+      trainStep(state.step + 1 == epochEnd);
       uint64_t done = state.step - counted;
       bool full = done % experiment.log.every == 0;
-      if (full || (inEpoch && state.step == end)) {
+      if (full || (inEpoch && state.step == epochEnd)) {
         fetchSums();
-        reports.speed(epoch, done, !full, end - begin);
+        reports.speed(epoch, done, !full, epochEnd - begin);
       }
     }
     fetchSums();
@@ -359,8 +407,27 @@ private:
     nn::copy(trained.statistics, program.statistics());
     store.refresh();
 
-    restartSums();
     auto views = experiment.data.views(isLastEpoch);
+    auto all = kj::mv(trained);
+    do {
+      validatePart(all.part, all.parts, views);
+      all = ioThread->meet(epoch, state.step, MeetingPoint::VALIDATED, state.sums, nullptr);
+    } while (all.again);
+    savesNext = all.stopsNext;
+    bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
+    reports.validated(epoch, whole ? state.sums : all.sums, isLastEpoch);
+    bool isBest = best.take(epoch, all.sums);
+    if (isBest && experiment.checkpoint.keepBest && parts.rank == 0) keepBest();
+  }
+
+  // Validates part number `part` of `parts`.
+  void validatePart(uint part, uint parts, kj::ArrayPtr<const io::View> views) {
+    restartSums();
+    if (part != validationPart || parts != validationParts) {
+      batches.ofValidation().take(part, parts);
+      validationPart = part;
+      validationParts = parts;
+    }
     batches.ofValidation().restart(views);
     for (;;) {
       KJ_IF_MAYBE(batch, batches.readValidation()) {
@@ -373,12 +440,6 @@ private:
       if (views.size() == 1) state.replaceSums(own->runningSums());
     }
     reports.badRecords(batches.ofValidation());
-    auto all = ioThread->meet(epoch, state.step, MeetingPoint::VALIDATED, state.sums, nullptr);
-    savesNext = all.stopsNext;
-    bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
-    reports.validated(epoch, whole ? state.sums : all.sums, isLastEpoch);
-    bool isBest = best.take(epoch, all.sums);
-    if (isBest && experiment.checkpoint.keepBest && parts.rank == 0) keepBest();
   }
 
   // Keeps the weights that were just validated.
@@ -429,8 +490,12 @@ private:
   rpc::KvStore& store;
   LiveProgress& progress;
   kj::Own<IoThread>& ioThread;
-  const kj::StringPtr digest;        // of the experiment
-  const kj::Array<kj::byte>& saved;  // what this worker kept, if the run goes on
+  const kj::StringPtr digest;  // of the experiment
+  kj::Array<kj::byte>& saved;  // what this worker kept, if the run goes on
+  const bool enters;           // whether it was saved by another worker
+  kj::Maybe<kj::Own<const io::Division>> ownDivision;
+  kj::Maybe<const io::Division&> division;  // null: the members have not changed
+  uint64_t epochEnd = 0;                    // the first step after the present epoch
   TrainingState state;
   BestEpoch best;
   kj::Array<float>
@@ -438,12 +503,14 @@ private:
   WorkerReports reports;
   kj::Array<float> meanLogits;      // N×classes, over the views of a validation batch so far
   kj::Array<float> slowStatistics;  // of the lookahead
-  bool isBatchSet = false;          // whether the batch of the next step is set already
-  Stopwatch verb;                   // since the last charge()
-  Stopwatch epochTime;              // since the epoch began
-  bool savesNext = false;           // whether to save before the next step
-  kj::Maybe<uint64_t> savedAt;      // the step at which the job was saved last
-  uint64_t saved_bytes = 0;         // of this worker's part then
+  uint validationPart;              // which part this worker validates, of how many
+  uint validationParts;
+  bool isBatchSet = false;      // whether the batch of the next step is set already
+  Stopwatch verb;               // since the last charge()
+  Stopwatch epochTime;          // since the epoch began
+  bool savesNext = false;       // whether to save before the next step
+  kj::Maybe<uint64_t> savedAt;  // the step at which the job was saved last
+  uint64_t saved_bytes = 0;     // of this worker's part then
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ WorkerParts::WorkerParts(const LoadedExperiment& loaded, const RoleOptions& opti
   uint64_t firstStep = prepare();
   program = newProgram();
   batches = kj::heap<Batches>(*program, *dataset, experiment.data, experiment.train.seed,
-      experiment.cluster.workers, rank, firstStep);
+      kj::max(experiment.cluster.workers, rank + 1), rank, firstStep);
   KJ_IF_MAYBE(own, updates) trainer = program->trainBy(*own);
   store = newStore();
   remote = store->remote();

@@ -1,0 +1,300 @@
+// runner/roles/coordinator_members.cc: a Job goes on when workers are lost, and takes new ones.
+#include <capnp/membrane.h>
+#include <capnp/message.h>
+#include <kj/debug.h>
+
+#include <algorithm>
+
+#include "runner/logs/role_names.h"
+#include "runner/roles/coordinator.h"
+#include "runner/roles/part_transfer.h"
+#include "runner/text/numbers.h"
+
+namespace runner {
+
+namespace {
+
+// Between two requests to stop the workers, while somebody waits to become a member.
+constexpr auto ADMITS_AGAIN = 100 * kj::MILLISECONDS;
+
+// Lets the calls of a capability fail from a certain moment on.
+class Revocable final: public capnp::MembranePolicy, public kj::Refcounted {
+public:
+  explicit Revocable(kj::Promise<void> revoked): revoked(revoked.fork()) {}
+
+  kj::Maybe<capnp::Capability::Client> inboundCall(
+      uint64_t, uint16_t, capnp::Capability::Client) override {
+    return nullptr;
+  }
+  kj::Maybe<capnp::Capability::Client> outboundCall(
+      uint64_t, uint16_t, capnp::Capability::Client) override {
+    return nullptr;
+  }
+  kj::Own<capnp::MembranePolicy> addRef() override { return kj::addRef(*this); }
+  kj::Maybe<kj::Promise<void>> onRevoked() override { return revoked.addBranch(); }
+
+private:
+  kj::ForkedPromise<void> revoked;
+};
+
+// What the servers answer when a worker is fenced.
+struct FencedRuns: public kj::Refcounted {
+  kj::Vector<capnp::Response<Member::FenceWorkerResults>> answers;
+};
+
+// A role that is gone is reported by lose().
+void unlessLost(kj::Exception&& e) {
+  if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
+}
+
+}  // namespace
+
+void Job::setMember(Seat& seat, Member::Client member) {
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  seat.revoke = kj::mv(paf.fulfiller);
+  seat.member = capnp::membrane(kj::mv(member), kj::refcounted<Revocable>(kj::mv(paf.promise)));
+}
+
+bool Job::hasBegun() const {
+  uint64_t begin = 0;
+  KJ_IF_MAYBE(checkpoint, from) begin = checkpoint->point.step;
+  for (auto& seat: seats) {
+    if (seat.role == Role::WORKER && seat.isMember && seat.step <= begin) return false;
+  }
+  return true;
+}
+
+kj::Maybe<kj::String> Job::whyNotWithout(const Seat& seat) const {
+  auto& cluster = experiment.cluster;
+  if (!cluster.onLoss->continues) return kj::String();
+  if (seat.role != Role::WORKER) {
+    return kj::str("; a job goes on without workers only (cluster.on_loss)");
+  }
+  if (!hasBegun()) return kj::str("; the others had not begun to train");
+  uint left = members.count();
+  for (auto& each: seats) {
+    bool isLeaving = each.role == Role::WORKER && members.has(each.index) && !each.isMember;
+    left -= isLeaving ? 1 : 0;
+  }
+  left--;
+  if (left >= cluster.elastic.min && left > 0) return nullptr;
+  return kj::str("; that leaves ", runner::counted(left, "worker"), ", and the job needs ",
+      cluster.elastic.min, " (cluster.elastic.min)");
+}
+
+void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type) {
+  if (over) return;
+  if (seat.isMember) {
+    KJ_IF_MAYBE(why, whyNotWithout(seat)) {
+      lostRole = lostRole || type != kj::Exception::Type::DISCONNECTED;
+      return fail(kj::str(reason, *why), type);
+    }
+  }
+  bool wasMember = seat.isMember;
+  seat.isMember = false;
+  seat.joined = false;
+  seat.sessions++;
+  seat.member = nullptr;
+  seat.entering = nullptr;
+  KJ_IF_MAYBE(revoke, seat.revoke) {
+    (*revoke)->reject(KJ_EXCEPTION(DISCONNECTED, "the job goes on without this worker"));
+  }
+  seat.revoke = nullptr;
+  if (wasMember) change([this, rank = seat.index]() { return goOnWithout(rank); });
+}
+
+void Job::change(kj::Function<kj::Promise<void>()> change) {
+  changing = changing.addBranch()
+                 .then([this, change = kj::mv(change)]() mutable -> kj::Promise<void> {
+                   if (over) return kj::NEVER_DONE;
+                   return change();
+                 })
+                 .fork();
+  tasks.add(changing.addBranch());
+}
+
+kj::Promise<void> Job::tellServers(kj::Function<kj::Promise<void>(Member::Client&)> call) {
+  kj::Vector<kj::Promise<void>> calls;
+  for (auto& seat: seats) {
+    if (seat.role == Role::SERVER) calls.add(call(KJ_ASSERT_NONNULL(seat.member)));
+  }
+  return kj::joinPromises(calls.releaseAsArray())
+      .catch_([](kj::Exception&& e) -> kj::Promise<void> {
+        unlessLost(kj::mv(e));
+        return kj::NEVER_DONE;
+      });
+}
+
+kj::Promise<void> Job::tellMembers() {
+  auto changes = members.changes();
+  kj::Vector<kj::Promise<void>> calls;
+  for (auto& seat: seats) {
+    bool isNew = std::find(newcomers.begin(), newcomers.end(), seat.index) != newcomers.end();
+    if (seat.role != Role::WORKER || !seat.isMember || isNew) continue;
+    auto request = KJ_ASSERT_NONNULL(seat.member).setMembersRequest();
+    setChanges(request.initChanges(changes.size()), changes);
+    calls.add(
+        request.send().ignoreResult().catch_([](kj::Exception&& e) { unlessLost(kj::mv(e)); }));
+  }
+  return kj::joinPromises(calls.releaseAsArray());
+}
+
+// A worker ends a step only when every slice was answered. Until the servers are told in the last
+// step here, none closes a round that lacks the lost worker's push. So all others know of the
+// change before one of them ends that step.
+kj::Promise<void> Job::goOnWithout(uint rank) {
+  auto runs = kj::refcounted<FencedRuns>();
+  return tellServers([rank, &runs = *runs](Member::Client& server) {
+    auto request = server.fenceWorkerRequest();
+    request.setRank(rank);
+    return request.send().then([&runs](capnp::Response<Member::FenceWorkerResults>&& response) {
+      runs.answers.add(kj::mv(response));
+    });
+  })
+      .then([this, rank, runs = kj::mv(runs)]() {
+        kj::Vector<SliceRun::Reader> all;
+        for (auto& answer: runs->answers) {
+          for (auto run: answer.getPushed()) all.add(run);
+        }
+        auto last = lastPushesOf(all);
+        io::MemberChange change{
+            .rank = rank, .joins = false, .step = last.step, .counts = last.held.size() > 0};
+        members.add(change);
+        reportChange(change, rangesText(last.held));
+        return tellMembers();
+      })
+      .then([this, rank]() {
+        return tellServers([rank](Member::Client& server) {
+          auto request = server.leaveWorkerRequest();
+          request.setRank(rank);
+          return request.send().ignoreResult();
+        });
+      })
+      .then([this, rank]() {
+        saver.abandon(rank);
+        auto end = std::remove(newcomers.begin(), newcomers.end(), rank);
+        newcomers.truncate(end - newcomers.begin());
+        if (newcomers.size() > 0 && donated.size() == 0 && rank == donor) {
+          fail(kj::str(roleName(Role::WORKER, rank), " was lost before it could tell ",
+                   roleName(Role::WORKER, newcomers[0]), " what to begin with"),
+              kj::Exception::Type::DISCONNECTED);
+        }
+        if (meeting.leave(rank)) closeMeeting();
+        return endIfFinished();
+      });
+}
+
+kj::Promise<void> Job::leaveOutsiders() {
+  kj::Promise<void> told = kj::READY_NOW;
+  for (auto& seat: seats) {
+    if (seat.role != Role::WORKER || seat.isMember) continue;
+    told = told.then([this, rank = seat.index]() {
+      return tellServers([rank](Member::Client& server) {
+        auto request = server.leaveWorkerRequest();
+        request.setRank(rank);
+        return request.send().ignoreResult();
+      });
+    });
+  }
+  return told;
+}
+
+kj::Promise<void> Job::enter(Seat& seat) {
+  KJ_REQUIRE(seat.role == Role::WORKER && !seat.isMember, "only workers enter, and once");
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  seat.entering = kj::mv(paf.fulfiller);
+  tasks.add(admitSoon());
+  return kj::mv(paf.promise);
+}
+
+kj::Promise<void> Job::admitSoon() {
+  bool waits = false;
+  for (auto& seat: seats) waits = waits || (seat.entering != nullptr && !seat.isMember);
+  if (!waits || over || finished > 0) return kj::READY_NOW;
+  return askToSave().then([this](bool) { return timer.afterDelay(ADMITS_AGAIN); }).then([this]() {
+    return admitSoon();
+  });
+}
+
+kj::Promise<void> Job::admitWaiting(uint64_t step) {
+  // A worker that was asked to stop later stops there alone if others do not know of it. And nobody
+  // joins before the last change has taken effect.
+  if (newcomers.size() > 0 || saver.hasAsked() || members.settledAt() > step) return kj::READY_NOW;
+  kj::Maybe<uint> first;
+  for (auto& seat: seats) {
+    if (seat.role != Role::WORKER) continue;
+    if (seat.isMember && first == nullptr) first = seat.index;
+    bool waits = seat.entering != nullptr && !members.has(seat.index);
+    if (waits && members.count() + newcomers.size() < experiment.cluster.seats()) {
+      newcomers.add(seat.index);
+    }
+  }
+  if (newcomers.size() == 0) return kj::READY_NOW;
+  donor = KJ_ASSERT_NONNULL(first);
+  kj::Promise<void> told = kj::READY_NOW;
+  for (uint rank: newcomers) {
+    auto& seat = seatOf(Role::WORKER, rank);
+    stepsSkipped += step - seat.step;
+    seat.isMember = true;
+    seat.finished = false;
+    seat.step = step;
+    seat.epoch = epochsTrained + 1;
+    seat.sums = {};
+    meeting.enter(rank);
+    io::MemberChange change{.rank = rank, .joins = true, .step = step};
+    members.add(change);
+    reportChange(change, "");
+    told = told.then([this, rank, step]() {
+      return tellServers([rank, step](Member::Client& server) {
+        auto request = server.admitWorkerRequest();
+        request.setRank(rank);
+        request.setStep(step);
+        return request.send().ignoreResult();
+      });
+    });
+  }
+  return told.then([this]() { return tellMembers(); });
+}
+
+void Job::serveNewcomers() {
+  if (newcomers.size() == 0 || donated.size() > 0) return;
+  KJ_IF_MAYBE(part, saver.partOf(donor)) {
+    donated = kj::heapArray(*part);
+    for (uint rank: newcomers) {
+      auto& seat = seatOf(Role::WORKER, rank);
+      KJ_IF_MAYBE(entering, seat.entering) (*entering)->fulfill();
+      seat.entering = nullptr;
+    }
+  }
+}
+
+void Job::readSaved(
+    Seat& seat, PartName name, uint64_t offset, Session::SavedPartResults::Builder results) {
+  auto found = std::find(newcomers.begin(), newcomers.end(), seat.index);
+  if (seat.role == Role::WORKER && found != newcomers.end()) {
+    if (!copyPiece(donated, offset, results)) return;
+    *found = newcomers.back();
+    newcomers.removeLast();
+    if (newcomers.size() == 0) donated = nullptr;
+    return;
+  }
+  auto& checkpoint = KJ_REQUIRE_NONNULL(from, "this run does not go on from a checkpoint");
+  readPiece(checkpoint.file(name.file()), offset, results);
+}
+
+void Job::reportChange(const io::MemberChange& change, kj::StringPtr held) {
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  event.setRole(Role::WORKER);
+  event.setIndex(change.rank);
+  auto membership = event.initMembership();
+  membership.setEpoch(epochsTrained + 1);
+  membership.setStep(change.step);
+  membership.setJoined(change.joins);
+  membership.setHeld(held);
+  membership.setWorkers(members.count());
+  append(event);
+}
+
+}  // namespace runner

@@ -1,0 +1,59 @@
+// runner/roles/job_members.h: which workers are members of a job, and how they have changed.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+#include <kj/vector.h>
+
+#include "io/batches/division.h"
+#include "rpc/placement.h"
+#include "runner/logs/job.capnp.h"
+
+namespace runner {
+
+using kj::uint;
+
+// The workers of a job by rank. For one thread.
+class JobMembers {
+public:
+  // At first, ranks 0 to workers - 1 are members. There may be `seats` at a time.
+  JobMembers(uint workers, uint seats);
+
+  bool has(uint rank) const { return isMember[rank]; }
+  uint count() const { return members; }
+  // The members have changed like this since the beginning of the run, in the order in which it
+  // became known.
+  kj::ArrayPtr<const io::MemberChange> changes() const { return all; }
+  // Returns the first step that all members divide as they are now.
+  uint64_t settledAt() const;
+
+  void add(io::MemberChange change);
+
+private:
+  kj::Array<bool> isMember;
+  uint members;
+  kj::Vector<io::MemberChange> all;
+};
+
+// How far the pushes of a lost worker went.
+struct LastPushes {
+  // The first step that it has not pushed completely. kj::maxValue if there are no slices.
+  uint64_t step;
+  kj::Array<rpc::SliceId> held;  // the slices of its push of that step, in ascending order
+};
+// `pushed`: how many steps the worker has pushed of each slice, in any order.
+LastPushes lastPushesOf(kj::ArrayPtr<const SliceRun::Reader> pushed);
+
+// Returns ascending numbers as text: "0-3,7".
+kj::String rangesText(kj::ArrayPtr<const uint> numbers);
+// Returns the numbers of such a text. Null if it is wrong.
+kj::Maybe<kj::Array<uint>> parseRanges(kj::StringPtr text);
+
+// Returns the change that an event `membership` of worker `rank` tells.
+io::MemberChange changeOf(uint rank, Event::Membership::Reader event);
+// As they travel.
+void setChanges(
+    capnp::List<MemberChange>::Builder target, kj::ArrayPtr<const io::MemberChange> changes);
+kj::Array<io::MemberChange> changesOf(capnp::List<MemberChange>::Reader changes);
+
+}  // namespace runner
