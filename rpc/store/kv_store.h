@@ -25,6 +25,9 @@ public:
   // The range of `gradients` must not change before await() of the same range for step + 1 has
   // returned. Until then, the range of `parameters` may change.
   virtual void push(uint64_t step, uint64_t begin, uint64_t end) = 0;
+  // Pushes the gradients of only these slices for `step`, and waits until these pushes were
+  // answered. The worker pushes nothing more after that. For stores that have servers.
+  virtual void pushLast(uint64_t step, kj::ArrayPtr<const SliceId> slices);
   // Waits until this range of `parameters` has the values for `step`: the answer to this worker's
   // push of step - 1, which must have been pushed. (What the answer waits for depends on the mode:
   // see rpc/rounds.h.)

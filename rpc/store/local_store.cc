@@ -94,4 +94,8 @@ kj::Own<KvStore> newNoStore() {
   return kj::heap<NoStore>();
 }
 
+void KvStore::pushLast(uint64_t, kj::ArrayPtr<const SliceId>) {
+  KJ_FAIL_REQUIRE("this store has no servers");
+}
+
 }  // namespace rpc

@@ -18,6 +18,7 @@ public:
 
   void initialize() override { complete(Order::INITIALIZE); }
   void push(uint64_t step, uint64_t begin, uint64_t end) override;
+  void pushLast(uint64_t step, kj::ArrayPtr<const SliceId> slices) override;
   void await(uint64_t step, uint64_t begin, uint64_t end) override;
   void rest() override;
   void visitState(configs::StateVisitor& visitor) override;
@@ -34,6 +35,7 @@ public:
   }
 
 private:
+  void push(uint64_t step, SliceRange slices);
   void complete(Order::What what, uint64_t number = 0);
   void visitTraffic(configs::StateVisitor& visitor);
   void awaitShared(uint64_t step, SliceRange slices);
@@ -89,7 +91,15 @@ void RemoteStoreImpl::complete(Order::What what, uint64_t number) {
 }
 
 void RemoteStoreImpl::push(uint64_t step, uint64_t begin, uint64_t end) {
-  auto slices = handover.placement.slicesOf(begin, end);
+  push(step, handover.placement.slicesOf(begin, end));
+}
+
+void RemoteStoreImpl::pushLast(uint64_t step, kj::ArrayPtr<const SliceId> slices) {
+  for (auto id: slices) push(step, {id, id + 1});
+  rest();
+}
+
+void RemoteStoreImpl::push(uint64_t step, SliceRange slices) {
   throwIfFailed();
   for (SliceId id = slices.begin; id < slices.end;) {
     auto begin = id;

@@ -101,6 +101,8 @@ kj::MainFunc RoleCommand::getMain() {
           "a new one below runs); where a role leaves its trace")
       .addOption({"resume"}, flag(resumes),
           "for the coordinator: go on with the run in its folder, from its newest checkpoint")
+      .addOptionWithArg({"membership"}, text(membershipOf), "RUN",
+          "repeat the losses and joins of workers of the run in this folder")
       .addOptionWithArg({"ps_hosts"}, text(flags.psHosts), "HOST:PORT,…",
           "the servers, as in TensorFlow's examples")
       .addOptionWithArg({"worker_hosts"}, text(flags.workerHosts), "HOST:PORT,…",
@@ -253,6 +255,7 @@ Validity RoleCommand::run() {
       traceSteps, launched, secret, kj::mv(listen)}};
   if (data.folder.size() > 0) roles.first.data = kj::mv(data);
   roles.first.resumes = resumes;
+  roles.first.membershipOf = kj::mv(membershipOf);
   auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { askEnvironment(cluster, roles); })) {
     return reasonOf(*e);

@@ -39,6 +39,7 @@ private:
   CopiedData data;  // empty: not given
   kj::Maybe<rpc::TraceSteps> traceSteps;
   bool resumes = false;
+  kj::String membershipOf;
   bool untilStdinCloses = false;
   bool launched = false;
 };

@@ -20,6 +20,7 @@
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_folder.h"
 #include "runner/logs/run_record.h"
+#include "runner/roles/member_plan.h"
 #include "runner/roles/trace_file.h"
 #include "runner/system/background.h"
 #include "runner/system/files.h"
@@ -231,6 +232,17 @@ kj::MainFunc RunCommand::getMain() {
             return true;
           },
           "FILE", "record what each role does when, for Perfetto (https://ui.perfetto.dev)")
+      .addOptionWithArg(
+          {"membership"},
+          [this](kj::StringPtr word) -> Validity {
+            if (word.size() == 0) return kj::str("name the folder of a run, e.g. runs/mine/1");
+            membershipOf = kj::str(word);
+            options.membershipOf = membershipOf;
+            return true;
+          },
+          "RUN",
+          "lose workers, and let others join, at the steps at which the run in this folder did "
+          "(cluster.on_loss = \"continue\"). The weights are those of that run")
       .addOptionWithArg({"trace-steps"}, traceStepsSetter(options.trace), "A-B",
           "record only these steps, counted from 0 (default: as many as fit into the buffer)")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
@@ -249,6 +261,16 @@ Validity RunCommand::run() {
     if (options.trace == nullptr) options.trace = rpc::TraceSteps();
   } else if (options.trace != nullptr) {
     return kj::str("--trace-steps needs --trace FILE");
+  }
+  if (membershipOf.size() > 0) {
+    if (all.sweep != nullptr) {
+      return kj::str("--membership is for a single run, and this is a sweep");
+    }
+    if (!firstCluster.onLoss->continues) {
+      return kj::str("--membership needs cluster.on_loss = \"continue\"");
+    }
+    auto read = [&]() { MemberPlan({kj::str(membershipOf)}); };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) return reasonOf(*e);
   }
   bool inQueue = false;
   KJ_IF_MAYBE(why, whyNoCopies(all)) return kj::mv(*why);

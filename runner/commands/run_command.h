@@ -32,6 +32,7 @@ private:
   bool detach = false;
   bool dryRun = false;
   kj::String tracePath;
+  kj::String membershipOf;
   LaunchOptions options;
 };
 

@@ -16,6 +16,8 @@ namespace {
 // If all failures so far are of roles that lost another role, the lost role gets this time to
 // report its own failure.
 constexpr auto CAUSE_WINDOW = 2 * kj::SECONDS;
+// The process of a lost worker gets this time to tell why it has ended.
+constexpr auto TELLS_CAUSE_WITHIN = 200 * kj::MILLISECONDS;
 // A job that is interrupted gets this time to be saved.
 constexpr auto SAVES_WITHIN = 4 * kj::SECONDS;
 // A run that is lost so often in a row, without coming further, ends.
@@ -115,6 +117,7 @@ void Launch::watch(WatchedGroup& member) {
       if (!mayGoOnWithout(member, *f)) return fail(kj::mv(*f));
       // The coordinator says whether the others go on. A worker that came too late just ends.
       member.failure = kj::mv(*f);
+      if (member.isLost) tasks->add(kj::evalLater([this, &member]() { replaceNow(member); }));
       if (!finished) return;
     }
     end(member);
@@ -139,23 +142,35 @@ void Launch::replace(uint rank) {
   for (auto& each: members) {
     auto& first = each->group.roles[0];
     if (first.role != Role::WORKER || first.index != rank) continue;
-    KJ_IF_MAYBE(f, each->failure) view.say(kj::str(f->reason, ". The other workers go on"));
-    // The old process ends here, if it is only silent.
-    each->watching = nullptr;
-    each->process = nullptr;
-    each->process = launcher.start(each->group, address);
-    each->failure = nullptr;
-    each->joined[0] = false;
-    watch(*each);
+    auto& member = *each;
+    member.isLost = true;
+    if (member.failure != nullptr) return replaceNow(member);
+    // The coordinator may notice the end of a process before the launcher does, which knows why.
+    tasks->add(
+        timer.afterDelay(TELLS_CAUSE_WITHIN).then([this, &member]() { replaceNow(member); }));
     return;
   }
+}
+
+void Launch::replaceNow(WatchedGroup& member) {
+  if (!member.isLost || finished) return;
+  KJ_IF_MAYBE(f, member.failure) view.say(kj::str(f->reason, ". The other workers go on"));
+  // The old process ends here, if it is only silent.
+  member.watching = nullptr;
+  member.process = nullptr;
+  member.process = launcher.start(member.group, address);
+  member.isLost = false;
+  member.failure = nullptr;
+  member.joined[0] = false;
+  watch(member);
 }
 
 // A worker that was about to take the place of a lost one is not needed any more.
 void Launch::takeFinished() {
   finished = true;
   for (auto& member: members) {
-    if (member->hasEnded || (member->hasJoined() && member->failure == nullptr)) continue;
+    bool isThere = member->hasJoined() && member->failure == nullptr && !member->isLost;
+    if (member->hasEnded || isThere) continue;
     member->watching = nullptr;
     member->process = nullptr;
     end(*member);

@@ -41,6 +41,7 @@ private:
     kj::Array<bool> joined;  // per role. True for a coordinator that has sent an event
     bool hasEnded = false;
     kj::Maybe<Failure> failure{};  // of a worker that ended, while the others may go on
+    bool isLost = false;           // the others go on without it
     kj::Duration started = 0 * kj::NANOSECONDS;      // by `running`
     kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`. Null after it has joined
 
@@ -57,6 +58,7 @@ private:
   void takeFinished();
   // Puts another worker in the place of one that the others go on without.
   void replace(uint rank);
+  void replaceNow(WatchedGroup& member);
   void add(RoleGroup group, kj::Own<StartedGroup> process);
   // Returns the names of the groups that have not ended.
   kj::Vector<kj::StringPtr> stayed();

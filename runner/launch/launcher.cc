@@ -21,6 +21,7 @@ RoleOptions LaunchedRun::optionsOf(Role role, uint index, kj::StringPtr coordina
   RoleOptions own{
       role, index, kj::str(coordinator), {kj::str(folder.path)}, options.trace, true, secret};
   own.resumes = options.resumes && role == Role::COORDINATOR;
+  own.membershipOf = kj::str(options.membershipOf);
   return own;
 }
 

@@ -83,6 +83,8 @@ struct LaunchOptions {
   bool resumes = false;          // whether the run in the folder goes on from its newest checkpoint
   bool wasLost = false;          // whether roles of this run were lost, and are started again
   SaveHook* saveHook = nullptr;  // may be null
+  // The folder of a run whose losses and joins of workers this run repeats. Empty: none.
+  kj::StringPtr membershipOf = "";
   // Makes the launcher of each attempt, in place of the one that the file names. For simulations.
   // Null otherwise.
   const kj::ConstFunction<kj::Own<Launcher>(const LaunchedRun&)>* newLauncher = nullptr;

@@ -131,6 +131,9 @@ kj::Array<kj::String> commandOf(const RoleOptions& options) {
     words.add(kj::str("--digest=", data->digest));
   }
   if (options.resumes) words.add(kj::str("--resume"));
+  if (options.membershipOf.size() > 0) {
+    words.add(kj::str("--membership=", options.membershipOf));
+  }
   words.add(kj::str("--until-stdin-closes"));
   words.add(kj::str("--launched"));
   return words.releaseAsArray();

@@ -22,6 +22,7 @@
 #include "runner/roles/job_members.h"
 #include "runner/roles/job_saver.h"
 #include "runner/roles/meeting.h"
+#include "runner/roles/member_plan.h"
 
 namespace runner {
 
@@ -48,6 +49,10 @@ public:
 
   // Resolves to the level of instructions that all workers compute with, once it is known.
   kj::Promise<kj::StringPtr> instructionSet();
+
+  // Repeats the losses and joins of another run: workers join at its steps only. Call it before
+  // run().
+  void repeat(MemberPlan plan) { this->plan = kj::mv(plan); }
 
   // Asks the workers to stop soon and be saved. The launcher sees `saved` when the checkpoint is on
   // disk, `unsaved` if it cannot be written, or `not_saved` if there is nothing to save.
@@ -171,7 +176,8 @@ private:
   bool hasBegun() const;
   // Carries out changes of the members one after the other.
   void change(kj::Function<kj::Promise<void>()> change);
-  kj::Promise<void> goOnWithout(uint rank);
+  // Worker `rank` was lost in epoch `epoch`.
+  kj::Promise<void> goOnWithout(uint rank, uint epoch);
   // Before the job starts: tells the servers for which ranks no round waits.
   kj::Promise<void> leaveOutsiders();
   // Tells all workers but those that enter now how the members have changed.
@@ -186,7 +192,7 @@ private:
   kj::Promise<void> admitWaiting(uint64_t step);
   // Lets new members fetch what they begin with, once the first member has sent it.
   void serveNewcomers();
-  void reportChange(const io::MemberChange& change, kj::StringPtr held);
+  void reportChange(const io::MemberChange& change, uint epoch, kj::StringPtr held);
   // Returns the part of the checkpoint, or of the first member, with which a role begins.
   void readSaved(
       Seat& seat, PartName name, uint64_t offset, Session::SavedPartResults::Builder results);
@@ -238,6 +244,7 @@ private:
 
   kj::Array<Seat> seats;
   JobMembers members;
+  kj::Maybe<MemberPlan> plan;        // of the run that this one repeats
   kj::ForkedPromise<void> changing;  // the changes of the members so far are done
   kj::Vector<uint> newcomers;        // ranks that have not fetched yet what they begin with
   uint donor = 0;                    // the rank from which they have it

@@ -100,7 +100,11 @@ void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type) {
     (*revoke)->reject(KJ_EXCEPTION(DISCONNECTED, "the job goes on without this worker"));
   }
   seat.revoke = nullptr;
-  if (wasMember) change([this, rank = seat.index]() { return goOnWithout(rank); });
+  if (!wasMember) return;
+  uint epoch = epochsTrained + 1;
+  change([this, rank = seat.index, epoch]() { return goOnWithout(rank, epoch); });
+  saver.abandon(seat.index);
+  if (meeting.leave(seat.index)) closeMeeting();
 }
 
 void Job::change(kj::Function<kj::Promise<void>()> change) {
@@ -142,7 +146,7 @@ kj::Promise<void> Job::tellMembers() {
 // A worker ends a step only when every slice was answered. Until the servers are told in the last
 // step here, none closes a round that lacks the lost worker's push. So all others know of the
 // change before one of them ends that step.
-kj::Promise<void> Job::goOnWithout(uint rank) {
+kj::Promise<void> Job::goOnWithout(uint rank, uint epoch) {
   auto runs = kj::refcounted<FencedRuns>();
   return tellServers([rank, &runs = *runs](Member::Client& server) {
     auto request = server.fenceWorkerRequest();
@@ -151,7 +155,7 @@ kj::Promise<void> Job::goOnWithout(uint rank) {
       runs.answers.add(kj::mv(response));
     });
   })
-      .then([this, rank, runs = kj::mv(runs)]() {
+      .then([this, rank, epoch, runs = kj::mv(runs)]() {
         kj::Vector<SliceRun::Reader> all;
         for (auto& answer: runs->answers) {
           for (auto run: answer.getPushed()) all.add(run);
@@ -160,7 +164,7 @@ kj::Promise<void> Job::goOnWithout(uint rank) {
         io::MemberChange change{
             .rank = rank, .joins = false, .step = last.step, .counts = last.held.size() > 0};
         members.add(change);
-        reportChange(change, rangesText(last.held));
+        reportChange(change, epoch, rangesText(last.held));
         return tellMembers();
       })
       .then([this, rank]() {
@@ -171,7 +175,6 @@ kj::Promise<void> Job::goOnWithout(uint rank) {
         });
       })
       .then([this, rank]() {
-        saver.abandon(rank);
         auto end = std::remove(newcomers.begin(), newcomers.end(), rank);
         newcomers.truncate(end - newcomers.begin());
         if (newcomers.size() > 0 && donated.size() == 0 && rank == donor) {
@@ -179,7 +182,6 @@ kj::Promise<void> Job::goOnWithout(uint rank) {
                    roleName(Role::WORKER, newcomers[0]), " what to begin with"),
               kj::Exception::Type::DISCONNECTED);
         }
-        if (meeting.leave(rank)) closeMeeting();
         return endIfFinished();
       });
 }
@@ -203,7 +205,7 @@ kj::Promise<void> Job::enter(Seat& seat) {
   KJ_REQUIRE(seat.role == Role::WORKER && !seat.isMember, "only workers enter, and once");
   auto paf = kj::newPromiseAndFulfiller<void>();
   seat.entering = kj::mv(paf.fulfiller);
-  tasks.add(admitSoon());
+  if (plan == nullptr) tasks.add(admitSoon());
   return kj::mv(paf.promise);
 }
 
@@ -220,11 +222,26 @@ kj::Promise<void> Job::admitWaiting(uint64_t step) {
   // A worker that was asked to stop later stops there alone if others do not know of it. And nobody
   // joins before the last change has taken effect.
   if (newcomers.size() > 0 || saver.hasAsked() || members.settledAt() > step) return kj::READY_NOW;
+  KJ_IF_MAYBE(known, plan) {
+    // The others wait for those who joined the other run here, and for nobody else.
+    auto joining = known->joiningAt(step);
+    for (uint rank: joining) {
+      if (seatOf(Role::WORKER, rank).entering != nullptr && !members.has(rank)) continue;
+      return timer.afterDelay(ADMITS_AGAIN / 10).then([this, step]() {
+        return admitWaiting(step);
+      });
+    }
+    if (joining.size() == 0) return kj::READY_NOW;
+  }
   kj::Maybe<uint> first;
   for (auto& seat: seats) {
     if (seat.role != Role::WORKER) continue;
     if (seat.isMember && first == nullptr) first = seat.index;
     bool waits = seat.entering != nullptr && !members.has(seat.index);
+    KJ_IF_MAYBE(known, plan) {
+      auto joining = known->joiningAt(step);
+      waits = waits && std::find(joining.begin(), joining.end(), seat.index) != joining.end();
+    }
     if (waits && members.count() + newcomers.size() < experiment.cluster.seats()) {
       newcomers.add(seat.index);
     }
@@ -243,7 +260,7 @@ kj::Promise<void> Job::admitWaiting(uint64_t step) {
     meeting.enter(rank);
     io::MemberChange change{.rank = rank, .joins = true, .step = step};
     members.add(change);
-    reportChange(change, "");
+    reportChange(change, epochsTrained + 1, "");
     told = told.then([this, rank, step]() {
       return tellServers([rank, step](Member::Client& server) {
         auto request = server.admitWorkerRequest();
@@ -282,14 +299,14 @@ void Job::readSaved(
   readPiece(checkpoint.file(name.file()), offset, results);
 }
 
-void Job::reportChange(const io::MemberChange& change, kj::StringPtr held) {
+void Job::reportChange(const io::MemberChange& change, uint epoch, kj::StringPtr held) {
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   stamp(event);
   event.setRole(Role::WORKER);
   event.setIndex(change.rank);
   auto membership = event.initMembership();
-  membership.setEpoch(epochsTrained + 1);
+  membership.setEpoch(epoch);
   membership.setStep(change.step);
   membership.setJoined(change.joins);
   membership.setHeld(held);

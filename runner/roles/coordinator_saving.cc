@@ -9,7 +9,8 @@ namespace runner {
 
 kj::Promise<void> Job::saveRegularly() {
   double pause_s = experiment.checkpoint.every_s;
-  if (pause_s == 0) return kj::NEVER_DONE;
+  // A run that repeats the members of another one stops for their joins.
+  if (pause_s == 0 || plan != nullptr) return kj::NEVER_DONE;
   return timer.afterDelay(int64_t(pause_s * 1e9) * kj::NANOSECONDS)
       .then([this]() { return askToSave(); })
       .then([this](bool) { return saveRegularly(); });

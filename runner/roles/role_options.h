@@ -61,6 +61,8 @@ struct RoleOptions {
   bool isFromEnvironment = false;
   // For the coordinator: whether it goes on with the run in `folder`, from its newest checkpoint.
   bool resumes = false;
+  // The folder of a run whose losses and joins of workers this run repeats. Empty: none.
+  kj::String membershipOf = {};
   // Whether all roles have the same `folder`, and find the coordinator there: see address_file.h.
   bool meetsInFolder = false;
   // Null: the role imports its data set, or finds it imported.

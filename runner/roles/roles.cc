@@ -12,6 +12,7 @@
 #include "runner/logs/run_log.h"
 #include "runner/roles/coordinator.h"
 #include "runner/roles/job_secret.h"
+#include "runner/roles/member_plan.h"
 #include "runner/roles/membership.h"
 #include "runner/roles/shard_saver.h"
 #include "runner/roles/store_updater.h"
@@ -133,6 +134,9 @@ bool ListeningCoordinator::run(
   auto job = kj::refcounted<Job>(loaded, facts, folder, log, io.provider->getTimer(),
       kj::systemPreciseCalendarClock(), from, workersAreHere(experiment, options),
       options.oneThread);
+  if (options.membershipOf.size() > 0) {
+    job->repeat(MemberPlan(RunFolder{kj::str(options.membershipOf)}));
+  }
   // Whoever runs the file of this run again gets the same bits, or is refused.
   auto recorded = job->instructionSet().then([&](kj::StringPtr level) -> kj::Promise<void> {
     if (experiment.cluster.instructionSet == AUTO_INSTRUCTION_SET) {

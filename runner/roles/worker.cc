@@ -1,5 +1,6 @@
 // The loop of a worker: read, forward, backward, push, pull. Read this second, after main.cc.
 #include <kj/debug.h>
+#include <signal.h>
 #include <string.h>
 
 #include "configs/language/failure.h"
@@ -17,6 +18,7 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/roles/best_epoch.h"
 #include "runner/roles/io_thread.h"
+#include "runner/roles/member_plan.h"
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
 #include "runner/roles/training_state.h"
@@ -47,6 +49,11 @@ bool hasArray(kj::ArrayPtr<const kj::byte> part, kj::StringPtr name) {
     if (tensor.name == name) return true;
   }
   return false;
+}
+
+kj::Maybe<kj::Own<const MemberPlan>> planOf(const RoleOptions& options) {
+  if (options.membershipOf.size() == 0) return nullptr;
+  return kj::Own<const MemberPlan>(kj::heap<MemberPlan>(RunFolder{kj::str(options.membershipOf)}));
 }
 
 // A worker that joins its job. The io thread joins at once, while the compute thread still
@@ -109,6 +116,7 @@ public:
         progress(joining.progress),
         ioThread(joining.ioThread),
         digest(loaded.digest),
+        plan(planOf(options)),
         saved(joining.saved),
         enters(joining.enters),
         reports(parts, *ioThread, state, !options.launched),
@@ -131,6 +139,7 @@ public:
     bool goesOn = saved.size() > 0;
     if (goesOn) restore();
     if (enters) forgetOwn();
+    firstStep = state.step;
     parts.connect(*ioThread);
     if (goesOn) {
       store.resume();
@@ -222,6 +231,28 @@ private:
     store.forgetOwn();
   }
 
+  // Whether the run that this one repeats had a worker join here.
+  bool isJoinPlanned() const {
+    KJ_IF_MAYBE(known, plan) return (*known)->joiningAt(state.step).size() > 0;
+    return false;
+  }
+
+  // If the run that this one repeats lost this worker here, lets it be lost here, too.
+  void leaveIfPlanned(uint epoch) {
+    KJ_IF_MAYBE(known, plan) {
+      KJ_IF_MAYBE(loss, (*known)->lossOf(parts.rank, firstStep)) {
+        if (loss->step != state.step || loss->epoch != epoch) return;
+        store.settle();
+        if (loss->slices.size() > 0) {
+          pushesNothing = true;
+          stepWithStore(true);
+          store.pushLast(state.step, loss->slices);
+        }
+        ::raise(SIGKILL);
+      }
+    }
+  }
+
   // Takes over what has become known of changes of the members, between two steps.
   void heedChanges(uint epoch) {
     KJ_IF_MAYBE(changes, ioThread->stopPoint().takeChanges()) {
@@ -242,7 +273,7 @@ private:
   // did.
   bool saveIfDue() {
     auto& stops = ioThread->stopPoint();
-    bool isDue = savesNext;
+    bool isDue = savesNext || isJoinPlanned();
     KJ_IF_MAYBE(every, experiment.checkpoint.every_steps) {
       isDue = isDue || (state.step > 0 && state.step % *every == 0);
     }
@@ -293,6 +324,7 @@ private:
       heedChanges(epoch);
       // The members may have changed. Then the epoch may be over, or the worker asked to stop here.
       if (saved) continue;
+      leaveIfPlanned(epoch);
       trainStep(state.step + 1 == epochEnd);
       uint64_t done = state.step - counted;
       bool full = done % experiment.log.every == 0;
@@ -304,6 +336,7 @@ private:
     fetchSums();
     verb.restart_s();
     store.rest();
+    leaveIfPlanned(epoch);
     charge(rpc::TracePoint::PULL, state.times.pull_s, 0);
     reports.trained(epoch, state.step - begin, epochTime.elapsed_s());
     reports.badRecords(batches.ofTraining());
@@ -344,7 +377,9 @@ private:
     if (isBatchSet) takeBatch();
     nn::backwardAll(program, segments.size(), [&](uint s) {
       charge(rpc::TracePoint::BACKWARD, state.times.backward_s, s);
-      store.push(state.step, segments[s].parameters.begin, segments[s].parameters.end);
+      if (!pushesNothing) {
+        store.push(state.step, segments[s].parameters.begin, segments[s].parameters.end);
+      }
       charge(rpc::TracePoint::PUSH, state.times.push_s, s);
     });
     state.last = program.result();
@@ -490,7 +525,10 @@ private:
   rpc::KvStore& store;
   LiveProgress& progress;
   kj::Own<IoThread>& ioThread;
-  const kj::StringPtr digest;  // of the experiment
+  const kj::StringPtr digest;                       // of the experiment
+  const kj::Maybe<kj::Own<const MemberPlan>> plan;  // of the run that this one repeats
+  uint64_t firstStep = 0;                           // of this process
+  bool pushesNothing = false;
   kj::Array<kj::byte>& saved;  // what this worker kept, if the run goes on
   const bool enters;           // whether it was saved by another worker
   kj::Maybe<kj::Own<const io::Division>> ownDivision;

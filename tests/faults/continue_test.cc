@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
+#include <string.h>
 
 #include "runner/logs/run_log.h"
 #include "tests/faults/failure.h"
@@ -21,6 +22,7 @@ struct Loss {
   kj::StringPtr role;
   uint index;
   int signal = SIGKILL;
+  bool isReplaced = true;  // by another worker, while the others go on
 };
 
 // Starts `file` with three workers, and loses these roles one after the other. Each time, waits
@@ -37,6 +39,9 @@ kj::Own<Run> losing(kj::StringPtr file, Words settings, kj::ArrayPtr<const Loss>
     INFO(run->command.errors());
     REQUIRE(came);
     KJ_SYSCALL(::kill(run->role(loss.role, loss.index).pid, loss.signal));
+    if (!loss.isReplaced) continue;
+    auto joined = kj::str(loss.role, ' ', loss.index, " has joined at step ");
+    REQUIRE(run->command.waitForErrors(joined));
   }
   return run;
 }
@@ -110,9 +115,9 @@ TEST_CASE("a job goes on over TCP, with compression, as with shared memory") {
 
 TEST_CASE("a job that loses a server, or too many workers, goes back to its newest checkpoint") {
   constexpr Loss LOSSES[] = {
-      {"Epoch[0] Batch [300]"_kj, "server"_kj, 1},
-      {"Epoch[1] Batch [100]"_kj, "worker"_kj, 1},
-      {"Epoch[1] Batch [300]"_kj, "coordinator"_kj, 0},
+      {"Epoch[0] Batch [300]"_kj, "server"_kj, 1, SIGKILL, false},
+      {"Epoch[1] Batch [100]"_kj, "worker"_kj, 1, SIGKILL, false},
+      {"Epoch[1] Batch [300]"_kj, "coordinator"_kj, 0, SIGKILL, false},
   };
   constexpr kj::StringPtr FEW[] = {"cluster.workers=3"_kj};
   auto alone = train(SHORT, FEW);
@@ -140,6 +145,75 @@ TEST_CASE("a job whose members have changed goes on after a break, and ends") {
   CHECK(course.lost == 1);
   CHECK(course.joined == 1);
   for (uint images: course.validated) CHECK(images == 10000);
+}
+
+// What an event `membership` tells, except when.
+kj::String changesOf(kj::StringPtr events) {
+  kj::Vector<kj::StringPtr> changes;
+  constexpr kj::StringPtr MARK = "\"index\":"_kj;
+  auto lines = linesOf(events);
+  for (auto& line: lines) {
+    if (!contains(line, "\"membership\":{")) continue;
+    auto at = ::strstr(line.cStr(), MARK.cStr());
+    KJ_REQUIRE(at != nullptr, line);
+    changes.add(at);
+  }
+  return kj::strArray(changes, "\n");
+}
+
+// Runs `file` with three workers, which are lost and join as in the run in `folder`.
+Trained repeat(kj::StringPtr file, kj::StringPtr folder, Words settings) {
+  auto runs = newFolder();
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  kj::Vector<kj::StringPtr> words;
+  words.addAll(kj::ArrayPtr<const kj::StringPtr>({RUNNER, "run", file, "--runs", runs,
+      "--membership", folder, "--set", CONTINUES, "--set", "cluster.workers=3"}));
+  for (auto setting: settings) {
+    words.add("--set");
+    words.add(setting);
+  }
+  auto name = file.slice(KJ_ASSERT_NONNULL(file.findLast('/')) + 1);
+  auto stem = kj::str(name.slice(0, name.size() - kj::StringPtr(".toml").size()));
+  auto ended = Command(words.asPtr(), {.environment = environment}).wait();
+  return finished(ended, kj::str(runs, "/", stem, "/1"));
+}
+
+TEST_CASE("a run that repeats the losses and joins of another run trains the same weights") {
+  constexpr Loss LOSSES[] = {
+      {"Epoch[0] Batch [60]"_kj, "worker"_kj, 0},
+      {"Epoch[0] Batch [200]"_kj, "worker"_kj, 2},
+  };
+  constexpr kj::StringPtr FILE = "tests/faults/losses.toml"_kj;
+  constexpr kj::StringPtr SETTINGS[] = {"train.steps=900"_kj, "kvstore.slice_bytes=4096"_kj};
+  auto run = losing(FILE, SETTINGS, LOSSES);
+  checkWentOn(*run, 2);
+  auto again = repeat(FILE, run->folder, SETTINGS);
+  CHECK(contains(run->command.output(), again.weightsSha256));
+  CHECK(changesOf(readFile(kj::str(again.folder, "/events.jsonl"))) ==
+        changesOf(run->read("events.jsonl")));
+}
+
+TEST_CASE(
+    "a run repeats losses of which some slices hold the last push, and at the end of an epoch") {
+  constexpr kj::StringPtr FILE = "tests/faults/losses.toml"_kj;
+  constexpr kj::StringPtr SETTINGS[] = {
+      "train.steps=1400"_kj, "data.batch_size=50"_kj, "kvstore.slice_bytes=4096"_kj};
+  // With these changes, epoch 1 has 419 steps. Worker 0 is lost before the workers meet at its end.
+  auto plan = newFolder();
+  auto event = [](uint rank, uint epoch, uint step, bool joins, kj::StringPtr held, uint workers) {
+    return kj::str(R"({"time_s":1,"role":"worker","index":)", rank, R"(,"membership":{"epoch":)",
+        epoch, R"(,"step":)", step, R"(,"joined":)", joins ? "true" : "false", R"(,"held":")", held,
+        R"(","workers":)", workers, "}}\n");
+  };
+  auto events = kj::str(event(1, 1, 40, false, "1-2,4", 2), event(1, 1, 100, true, "", 3),
+      event(0, 1, 419, false, "", 2), event(0, 2, 500, true, "", 3),
+      event(2, 2, 501, false, "0,3", 2));
+  writeFile(kj::str(plan, "/events.jsonl"), events);
+  auto first = repeat(FILE, plan, SETTINGS);
+  auto told = readFile(kj::str(first.folder, "/events.jsonl"));
+  CHECK(changesOf(told) == changesOf(events));
+  CHECK(repeat(FILE, first.folder, SETTINGS).weightsSha256 == first.weightsSha256);
 }
 
 }  // namespace

@@ -1,0 +1,46 @@
+#include "runner/roles/member_plan.h"
+
+#include "configs/language/failure.h"
+#include "runner/logs/run_log.h"
+#include "runner/roles/job_members.h"
+
+namespace runner {
+
+MemberPlan::MemberPlan(const RunFolder& folder) {
+  eachEvent(folder, [&](Event::Reader event) {
+    if (!event.isMembership()) return;
+    auto change = event.getMembership();
+    if (change.getJoined()) {
+      joins.add(Join{event.getIndex(), change.getStep()});
+      return;
+    }
+    KJ_IF_MAYBE(slices, parseRanges(change.getHeld())) {
+      losses.add(Loss{event.getIndex(), change.getEpoch(), change.getStep(), kj::mv(*slices)});
+    } else {
+      configs::fail(
+          folder.events(), " has an event `membership` whose `held` is wrong: ", change.getHeld());
+    }
+  });
+}
+
+kj::Maybe<const MemberPlan::Loss&> MemberPlan::lossOf(uint rank, uint64_t step) const {
+  kj::Maybe<const Loss&> first;
+  for (auto& loss: losses) {
+    if (loss.rank != rank || loss.step < step) continue;
+    KJ_IF_MAYBE(known, first) {
+      if (known->step <= loss.step) continue;
+    }
+    first = loss;
+  }
+  return first;
+}
+
+kj::Array<uint> MemberPlan::joiningAt(uint64_t step) const {
+  kj::Vector<uint> ranks;
+  for (auto& join: joins) {
+    if (join.step == step) ranks.add(join.rank);
+  }
+  return ranks.releaseAsArray();
+}
+
+}  // namespace runner

@@ -1,0 +1,42 @@
+// runner/roles/member_plan.h: repeats the changes of another run's members.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+#include <kj/vector.h>
+
+#include "rpc/placement.h"
+#include "runner/logs/run_folder.h"
+
+namespace runner {
+
+using kj::uint;
+
+// The losses and joins that the events of a run tell. Immutable.
+class MemberPlan {
+public:
+  struct Loss {
+    uint rank;
+    uint epoch;                      // in which the worker was lost
+    uint64_t step;                   // the first step that it has not pushed completely
+    kj::Array<rpc::SliceId> slices;  // that have its push of that step
+  };
+
+  // Reads the run in `folder`. Throws if it has no events, or a wrong one.
+  explicit MemberPlan(const RunFolder& folder);
+
+  // Returns the first loss of worker `rank` at `step` or later. Null if there is none.
+  kj::Maybe<const Loss&> lossOf(uint rank, uint64_t step) const;
+  // Returns the ranks of the workers whose first step is `step`.
+  kj::Array<uint> joiningAt(uint64_t step) const;
+
+private:
+  struct Join {
+    uint rank;
+    uint64_t step;
+  };
+  kj::Vector<Loss> losses;
+  kj::Vector<Join> joins;
+};
+
+}  // namespace runner
