@@ -178,6 +178,7 @@ public:
     // A role on another host, which is frozen or cut off, hears nothing of its end.
     if (process->isOutOfReach()) {
       world.leftBehind++;
+      process->leave();
       world.left.add(kj::mv(process));
     }
   }

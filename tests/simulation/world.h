@@ -74,10 +74,13 @@ public:
 
   // Resolves when it has ended, with null if it ended well. Call once.
   kj::Promise<kj::Maybe<runner::Failure>> ended() { return kj::mv(ending.promise); }
-  // Whether its launcher cannot take it down now, because it is on another host.
+  // Whether the end of its launcher does not end it now: it is on another host, and hears nothing.
   bool isOutOfReach() const {
-    return role != runner::Role::COORDINATOR && !hasEnded && endpoint.isAway();
+    bool isAway = role != runner::Role::COORDINATOR && endpoint.isAway();
+    return !hasEnded && (isLeft || isAway);
   }
+  // Its launcher is gone.
+  void leave() { isLeft = true; }
   // Returns what a coordinator tells its launcher. Call once.
   kj::Own<kj::AsyncInputStream> events();
 
@@ -102,6 +105,7 @@ private:
   kj::Own<Lines> lines;
   kj::Maybe<kj::WaitScope&> ownScope;
   bool hasEnded = false;
+  bool isLeft = false;
   kj::PromiseFulfillerPair<kj::Maybe<runner::Failure>> ending;
   kj::Own<kj::TaskSet> later;
   kj::Promise<void> fiber = nullptr;
