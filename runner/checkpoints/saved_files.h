@@ -25,7 +25,7 @@ struct SavedFiles {
   kj::Maybe<FoundCheckpoint> checkpoint;  // null for a single file
   kj::Array<SavedFile> files;
   // The file of weights in that folder, which tells where each key of the network lies in the flat
-  // arrays. Null if there is none, or if it cannot be read.
+  // arrays. Null if the folder has no such file, or if the file cannot be read.
   kj::Maybe<SavedFile> weights;
   // How many bytes of its values are parameters. Moving statistics follow. 0: not known.
   uint64_t parameters_bytes = 0;

@@ -16,8 +16,8 @@ struct ResumedRun {
 
 // Returns the newest run of this experiment below `runs`: the newest of its name that has its
 // digest. If no run has it, returns one of the same file that was killed before it had an event,
-// and on which no process works. Its record is empty. Null if there is none. Throws if a run's
-// events cannot be read.
+// and on which no process works. The record of such a run is empty. Null if there is no run of
+// either kind. Throws if a run's events cannot be read.
 kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr runs);
 
 // Writes the instructions that the run has computed with so far into the text of `loaded`, which

@@ -25,7 +25,7 @@ public:
   // Reads the run in `folder`. Throws if it has no events, or a wrong one.
   explicit MemberPlan(const RunFolder& folder);
 
-  // Returns the first loss of worker `rank` at `step` or later. Null if there is none.
+  // Returns the first loss of worker `rank` at `step` or later. Null if it is not lost any more.
   kj::Maybe<const Loss&> lossOf(uint rank, uint64_t step) const;
   // Returns the ranks of the workers whose first step is `step`.
   kj::Array<uint> joiningAt(uint64_t step) const;

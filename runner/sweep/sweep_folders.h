@@ -49,8 +49,8 @@ public:
   kj::String endedText(size_t index, const RunRecord& record) const;
 
 private:
-  // Returns the record of the run in the folder. Null if there is none, if it cannot be read, or if
-  // it is that of another experiment.
+  // Returns the record of the run in the folder. Null if the folder has no run, if the run cannot
+  // be read, or if it is a run of another experiment.
   kj::Maybe<RunRecord> recordOf(size_t index) const;
 
   const LoadedRuns& all;
