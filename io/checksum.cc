@@ -20,6 +20,13 @@ void Sha256::update(kj::ArrayPtr<const kj::byte> bytes) {
   KJ_REQUIRE(EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context), bytes.begin(), bytes.size()) == 1);
 }
 
+kj::Array<kj::byte> Sha256::soFar() const {
+  Sha256 copy;
+  KJ_REQUIRE(EVP_MD_CTX_copy_ex(static_cast<EVP_MD_CTX*>(copy.context),
+                 static_cast<const EVP_MD_CTX*>(context)) == 1);
+  return copy.finish();
+}
+
 kj::Array<kj::byte> Sha256::finish() {
   auto sum = kj::heapArray<kj::byte>(32);
   KJ_REQUIRE(EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(context), sum.begin(), nullptr) == 1);

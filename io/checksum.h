@@ -15,6 +15,8 @@ public:
   KJ_DISALLOW_COPY(Sha256);
 
   void update(kj::ArrayPtr<const kj::byte> bytes);
+  // Returns the 32 bytes of the sum so far. More can be added.
+  kj::Array<kj::byte> soFar() const;
   // Returns the 32 bytes of the sum. Nothing can be added after this call.
   kj::Array<kj::byte> finish();
 

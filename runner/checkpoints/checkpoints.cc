@@ -70,16 +70,11 @@ void syncAbove(kj::StringPtr path) {
   if (!path.startsWith("/")) kj::runCatchingExceptions([&]() { syncPath("."); });
 }
 
-struct Written {
-  uint64_t bytes = 0;
-  kj::String sha256;
-};
-
-Written writeFile(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) {
-  writeWhole(path, pieces);
-  Written written;
+FileExtent writeFile(kj::StringPtr folder, const CheckpointFile& file) {
+  writeWhole(kj::str(folder, "/", file.name), file.pieces);
+  FileExtent written{kj::str(file.name), 0};
   io::Sha256 sum;
-  for (auto& piece: pieces) {
+  for (auto& piece: file.pieces) {
     sum.update(piece);
     written.bytes += piece.size();
   }
@@ -112,41 +107,54 @@ bool hasManifest(kj::StringPtr path) {
   return ::access(kj::str(path, "/", MANIFEST).cStr(), F_OK) == 0 || errno != ENOENT;
 }
 
-// Returns the sum of the first `bytes` bytes of the file at `path`. Throws a clause about `name`.
-kj::String sumOfFile(kj::StringPtr path, kj::StringPtr name, uint64_t bytes) {
-  int raw = ::open(path.cStr(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (raw < 0) configs::fail(name, " cannot be read: ", strerror(errno));
-  kj::AutoCloseFd fd(raw);
-  io::Sha256 sum;
-  auto chunk = kj::heapArray<kj::byte>(1 << 20);
-  while (bytes > 0) {
-    ssize_t count = ::read(fd, chunk.begin(), kj::min(chunk.size(), bytes));
-    if (count < 0) configs::fail(name, " cannot be read: ", strerror(errno));
-    if (count == 0) configs::fail(name, " is cut short");
-    sum.update(chunk.slice(0, count));
-    bytes -= count;
-  }
-  return kj::encodeHex(sum.finish());
-}
-
-// Throws unless the file at `path` is the one of the manifest.
-void check(kj::StringPtr path, Manifest::File::Reader file) {
+// Throws unless the file in `folder` is the one of the manifest.
+void check(kj::StringPtr folder, Manifest::File::Reader file) {
   auto name = kj::str("its ", file.getName());
   struct stat facts;
-  if (::stat(path.cStr(), &facts) != 0) configs::fail(name, " cannot be read: ", strerror(errno));
+  if (::stat(kj::str(folder, "/", file.getName()).cStr(), &facts) != 0) {
+    configs::fail(name, " cannot be read: ", strerror(errno));
+  }
   if (!S_ISREG(facts.st_mode) || double(facts.st_size) != file.getBytes()) {
     configs::fail(name, " does not have ", file.getBytes(), " bytes");
   }
-  if (sumOfFile(path, name, facts.st_size) != file.getSha256()) {
+  if (GrowingSums(folder).of(file.getName(), facts.st_size, name) != file.getSha256()) {
     configs::fail(name, " is damaged: its checksum is another one");
   }
 }
 
 // Returns the sum of the events of a run up to a checkpoint.
-kj::String sumOfEvents(const RunFolder& folder, uint64_t bytes) {
+kj::String sumOfEvents(GrowingSums& sums, uint64_t bytes) {
   // A run without events has no file of them.
   if (bytes == 0) return io::sha256Hex(nullptr);
-  return sumOfFile(folder.events(), "the run's events.jsonl", bytes);
+  return sums.of("events.jsonl", bytes, "the run's events.jsonl");
+}
+
+void set(Manifest::File::Builder target, const FileExtent& file) {
+  target.setName(file.name);
+  target.setBytes(file.bytes);
+  target.setSha256(file.sha256);
+}
+
+// Notes the logs with their sums, if all of them can be read.
+void setLogs(Manifest::Builder manifest, const LogExtents& logs, GrowingSums& sums) {
+  manifest.setLogStyle(logs.style);
+  auto list = manifest.initLogs(logs.files.size());
+  auto note = [&]() {
+    for (auto i: kj::indices(logs.files)) {
+      auto& file = logs.files[i];
+      set(list[i], {kj::str(file.name), file.bytes, sums.of(file.name, file.bytes, file.name)});
+    }
+  };
+  // They can be made again.
+  if (kj::runCatchingExceptions(note) != nullptr) manifest.initLogs(0);
+}
+
+LogExtents logsOf(Manifest::Reader manifest) {
+  auto files = KJ_MAP(file, manifest.getLogs())->FileExtent {
+    auto bytes = kj::max(0.0, kj::min(double(1ull << 53), file.getBytes()));
+    return {kj::str(file.getName()), uint64_t(bytes), kj::str(file.getSha256())};
+  };
+  return {kj::str(manifest.getLogStyle()), kj::mv(files)};
 }
 
 }  // namespace
@@ -160,7 +168,7 @@ kj::String shardPartName(uint shard) {
 }
 
 uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
-    kj::ArrayPtr<const CheckpointFile> files, uint keep) {
+    kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingSums& sums) {
   auto path = pathOf(folder, point.step);
   makeFolders(path);
   // Of an attempt that another one has replaced.
@@ -180,15 +188,14 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
   auto list = manifest.initFiles(files.size());
   uint64_t bytes = 0;
   for (auto i: kj::indices(files)) {
-    auto written = writeFile(kj::str(path, "/", files[i].name), files[i].pieces);
-    list[i].setName(files[i].name);
-    list[i].setBytes(written.bytes);
-    list[i].setSha256(written.sha256);
+    auto written = writeFile(path, files[i]);
+    set(list[i], written);
     bytes += written.bytes;
   }
   // The events that a run goes on from, and the names of the folders.
   syncPath(folder.events());
-  manifest.setEventsSha256(sumOfEvents(folder, point.events_bytes));
+  manifest.setEventsSha256(sumOfEvents(sums, point.events_bytes));
+  setLogs(manifest, point.logs, sums);
   syncPath(folder.checkpoints());
   syncPath(folder.path);
   syncAbove(folder.path);
@@ -237,18 +244,19 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
     if (!isFileName(file.getName())) {
       configs::fail("its manifest names a file that is not one of a checkpoint");
     }
-    check(kj::str(path, "/", file.getName()), file);
+    check(path, file);
     files.add(kj::str(file.getName()));
   }
   return {kj::str(path),
       {kj::str(manifest.getDigest()), kj::str(manifest.getInstructionSet()), manifest.getEpoch(),
-          manifest.getStep(), manifest.getRunS(), uint64_t(events_bytes)},
+          manifest.getStep(), manifest.getRunS(), uint64_t(events_bytes), logsOf(manifest)},
       kj::str(manifest.getEventsSha256()), kj::str(manifest.getVersion()), manifest.getTimeS(),
       files.releaseAsArray()};
 }
 
 kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
     kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse) {
+  GrowingSums sums(folder.path);
   for (auto step: stepsIn(folder)) {
     auto path = pathOf(folder, step);
     // Without a manifest it is not complete: a kill has left it.
@@ -260,7 +268,7 @@ kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
         if (read.point.digest != *wanted) configs::fail("it belongs to another experiment");
       }
       if (read.point.step != step) configs::fail("it is that of step ", read.point.step);
-      if (sumOfEvents(folder, read.point.events_bytes) != read.eventsSha256) {
+      if (sumOfEvents(sums, read.point.events_bytes) != read.eventsSha256) {
         configs::fail("the run's events.jsonl is damaged: its checksum is another one");
       }
       found = kj::mv(read);

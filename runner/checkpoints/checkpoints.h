@@ -6,6 +6,7 @@
 #include <kj/string.h>
 
 #include "runner/logs/run_folder.h"
+#include "runner/system/growing_files.h"
 
 namespace runner {
 
@@ -22,6 +23,7 @@ struct SavedPoint {
   uint64_t step = 0;          // steps that each worker has made
   double run_s = 0;           // how long the run had lasted
   uint64_t events_bytes = 0;  // how much of events.jsonl belongs to the run so far
+  LogExtents logs{};          // and how much of its other logs. No files: nobody knows
 };
 
 // A file of a checkpoint: the bytes of its pieces, one after the other.
@@ -31,12 +33,13 @@ struct CheckpointFile {
 };
 
 // Writes a checkpoint to `folder`, as the folder checkpoints/step-<step>. Its manifest, with a
-// checksum of each other file and of the events so far, comes last: a folder without it is no
-// checkpoint. Every file is on the disk when the call returns. Then removes all but the newest
-// `keep` checkpoints, and what killed processes have left. Returns the bytes that it wrote. Throws
-// with path, cause and way out, and leaves the older checkpoints.
+// checksum of each other file, of the events so far and of the logs so far, comes last: a folder
+// without it is no checkpoint. Every file of it and the events are on the disk when the call
+// returns. Then removes all but the newest `keep` checkpoints, and what killed processes have left.
+// `sums` are those of the run's folder. Returns the bytes that it wrote. Throws with path, cause
+// and way out, and leaves the older checkpoints.
 uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
-    kj::ArrayPtr<const CheckpointFile> files, uint keep);
+    kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingSums& sums);
 
 // A checkpoint whose files agree with its manifest.
 struct FoundCheckpoint {

@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "io/checksum.h"
 #include "runner/system/reason.h"
 #include "tests/command.h"
@@ -57,7 +59,8 @@ uint64_t writeAt(const RunFolder& folder, uint64_t step, uint keep = 10) {
   const auto part = kj::str("part of step ", step);
   CheckpointFile files[] = {{workerPartName(0), kj::arr(part.asBytes())},
       {kj::str(CHECKPOINT_WEIGHTS), kj::arr("first "_kj.asBytes(), "second"_kj.asBytes())}};
-  return writeCheckpoint(folder, pointAt(step), files, keep);
+  GrowingSums sums(folder.path);
+  return writeCheckpoint(folder, pointAt(step), files, keep, sums);
 }
 
 kj::String pathAt(const RunFolder& folder, uint64_t step, kj::StringPtr file = nullptr) {
@@ -96,11 +99,12 @@ kj::String replaced(kj::StringPtr text, kj::StringPtr from, kj::StringPtr to) {
 void forge(const RunFolder& folder, uint64_t step, kj::StringPtr from, kj::StringPtr to) {
   auto path = pathAt(folder, step, "manifest.json");
   auto text = replaced(readFile(path), from, to);
-  KJ_IF_MAYBE(begin, text.findLast(':')) {
-    auto sum = kj::heapString(text.slice(*begin + 3, *begin + 67));
-    auto without = replaced(text, sum, "");
-    writeFile(path, replaced(text, sum, io::sha256Hex(without.asBytes())));
-  }
+  // Other sums are further from the margin.
+  constexpr auto NAME = "\n  \"sha256\": \""_kj;
+  auto begin = std::search(text.begin(), text.end(), NAME.begin(), NAME.end()) + NAME.size();
+  auto sum = kj::heapString(begin, 64);
+  auto without = replaced(text, sum, "");
+  writeFile(path, replaced(text, sum, io::sha256Hex(without.asBytes())));
 }
 
 TEST_CASE("checkpoints: the newest one is found, with all that was written") {
@@ -218,6 +222,30 @@ TEST_CASE("checkpoints: one whose events are cut short or changed is refused") {
     CHECK(newestIn(folder).step() == (bytes < 100 ? 0 : 3));
     if (bytes < 100) CHECK(contains(newestIn(folder).refused, "the run's events.jsonl is damaged"));
   }
+}
+
+TEST_CASE("checkpoints: one knows how far the logs of its run had grown") {
+  auto folder = newRun();
+  writeFile(folder.log(), "one\ntwo\n");
+  auto point = pointAt(3);
+  auto files = kj::heapArrayBuilder<FileExtent>(1);
+  files.add(FileExtent{kj::str("log.txt"), 4});
+  point.logs = {kj::str("mxnet"), files.finish()};
+  GrowingSums sums(folder.path);
+  writeCheckpoint(folder, point, nullptr, 1, sums);
+  auto found = readCheckpoint(pathAt(folder, 3));
+  CHECK(found.point.logs.style == "mxnet");
+  REQUIRE(found.point.logs.files.size() == 1);
+  auto& log = found.point.logs.files[0];
+  CHECK(log.name == "log.txt");
+  CHECK(log.bytes == 4);
+  CHECK(log.sha256 == io::sha256Hex("one\n"_kj.asBytes()));
+  // A log that cannot be read does not spoil the checkpoint.
+  ::unlink(folder.log().cStr());
+  GrowingSums newSums(folder.path);
+  point.step = 4;
+  writeCheckpoint(folder, point, nullptr, 1, newSums);
+  CHECK(readCheckpoint(pathAt(folder, 4)).point.logs.files.size() == 0);
 }
 
 TEST_CASE("checkpoints: one of another format, experiment or step is refused") {

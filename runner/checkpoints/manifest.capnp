@@ -30,6 +30,11 @@ struct Manifest {
   # Of that part of events.jsonl.
   sha256 @11 :Text;
   # Of this file without these 64 digits.
+  logStyle @12 :Text $Json.name("log_style");
+  # Of the lines in the logs.
+  logs @13 :List(File);
+  # What the run's logs had grown to. They follow from the events, but it takes long to make them
+  # again. Empty if a log could not be read.
 
   struct File {
     name @0 :Text;

@@ -38,7 +38,8 @@ void writeAt(const RunFolder& run, uint64_t step) {
   const auto part = fileWith({{"parameters", 5}, {"program.statistics", 2}, {"store.own", 4}});
   CheckpointFile files[] = {{workerPartName(0), kj::arr(part.asPtr())},
       {kj::str(CHECKPOINT_WEIGHTS), kj::arr(weights.asPtr())}};
-  writeCheckpoint(run, {kj::str("01"), kj::str("avx2"), 1, step, 0.1, 0}, files, 5);
+  GrowingSums sums(run.path);
+  writeCheckpoint(run, {kj::str("01"), kj::str("avx2"), 1, step, 0.1, 0}, files, 5, sums);
 }
 
 SavedFiles readQuietly(kj::StringPtr path) {

@@ -20,7 +20,7 @@ public:
   virtual ~LineWriter() noexcept(false) = default;
 
   // Returns the lines that `event` adds, without newlines; often none. Lines of different workers
-  // are never mixed.
+  // are never mixed. No line follows from an event `speed` before: see RunLog::resume().
   virtual kj::Array<kj::String> lines(Event::Reader event) = 0;
 };
 

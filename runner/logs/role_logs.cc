@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <kj/common.h>
-#include <kj/function.h>
 #include <stdio.h>
 
 #include "runner/logs/log_lines.h"
@@ -83,11 +82,15 @@ void RoleLogs::reopen() {
   });
 }
 
-void RoleLogs::restart() {
-  eachLog(folder, [this](Role role, uint index) {
-    cutFile(folder.roleLog(roleWord(role), index), 0);
-    fileOf(role, index);
+void RoleLogs::restart(kj::ArrayPtr<const FileExtent> extents) {
+  eachLog(folder, [this, extents](Role role, uint index) {
+    auto& file = fileOf(role, index);
+    cutFile(file.path(), bytesOf(extents, file.path().slice(folder.path.size() + 1)));
   });
+}
+
+void RoleLogs::eachFile(kj::FunctionParam<void(const LineFile& file)> take) const {
+  for (auto& log: logs) take(log.file);
 }
 
 void RoleLogs::append(Event::Reader event, kj::ArrayPtr<const kj::String> lines) {

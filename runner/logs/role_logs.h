@@ -2,12 +2,14 @@
 #pragma once
 
 #include <kj/array.h>
+#include <kj/function.h>
 #include <kj/string.h>
 #include <kj/vector.h>
 
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/run_folder.h"
 #include "runner/system/files.h"
+#include "runner/system/growing_files.h"
 
 namespace runner {
 
@@ -24,8 +26,11 @@ public:
   // began.
   void reopen();
 
-  // Empties the files in the folder, and goes on with them.
-  void restart();
+  // Cuts the files in the folder as `extents` says, and goes on with them. Empties those that are
+  // not in it.
+  void restart(kj::ArrayPtr<const FileExtent> extents);
+
+  void eachFile(kj::FunctionParam<void(const LineFile& file)> take) const;
 
   // `lines` are the lines of `event` in the log's style. Throws if a file cannot be written.
   void append(Event::Reader event, kj::ArrayPtr<const kj::String> lines);

@@ -6,6 +6,7 @@
 #include <kj/string.h>
 
 #include "runner/system/files.h"
+#include "runner/system/growing_files.h"
 #include "runner/system/process_identity.h"
 
 namespace runner {
@@ -37,6 +38,12 @@ struct RunFolder {
   // its standard output, and messages() has its standard error.
   kj::String output() const { return kj::str(path, "/output.txt"); }
   kj::String messages() const { return kj::str(path, "/messages.txt"); }
+};
+
+// How far the logs of a run had grown that are made from its events: see RunLog.
+struct LogExtents {
+  kj::String style;  // the name of the style of their lines
+  kj::Array<FileExtent> files;
 };
 
 // Makes `path` with every missing folder above it. Throws as newRunFolder() does. `wayOut` says

@@ -3,9 +3,11 @@
 #include <capnp/compat/json.h>
 #include <capnp/message.h>
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/system/growing_files.h"
 
 namespace runner {
 
@@ -41,7 +43,17 @@ void parseEvent(kj::StringPtr line, Event::Builder event) {
   codecOfEvents().decode(line, event);
 }
 
-void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
+namespace {
+
+// Whether a line has an event `speed`, or is damaged.
+bool isSpeedLine(kj::ArrayPtr<const char> line) {
+  // In a text, the quotes would have backslashes.
+  constexpr auto KIND = "\"speed\":"_kj;
+  return ::memmem(line.begin(), line.size(), KIND.begin(), KIND.size()) != nullptr;
+}
+
+void eachEvent(
+    const RunFolder& folder, bool withSpeed, kj::FunctionParam<void(Event::Reader)> take) {
   if (::access(folder.events().cStr(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
     configs::fail(folder.path, " is not the folder of a run: it has no events.jsonl");
   }
@@ -49,7 +61,10 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
   uint64_t number = 1;
   for (kj::StringPtr rest = text;; number++) {
     KJ_IF_MAYBE(length, rest.findFirst('\n')) {
-      auto line = kj::heapString(rest.slice(0, *length));
+      auto found = rest.slice(0, *length);
+      rest = rest.slice(*length + 1);
+      if (!withSpeed && isSpeedLine(found)) continue;
+      auto line = kj::heapString(found);
       capnp::MallocMessageBuilder message;
       auto event = message.initRoot<Event>();
       // The parser's own message is about its code. It would not help the user.
@@ -58,11 +73,35 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
             "or version wrote or changed it; leave this folder out");
       }
       take(event);
-      rest = rest.slice(*length + 1);
     } else {
       return;
     }
   }
+}
+
+// Whether all logs begin as they were, in the same style and with the same curves.
+bool areAsBefore(
+    const RunFolder& folder, const LogStyle& style, bool hasBoard, const LogExtents& logs) {
+  if (logs.files.size() == 0 || logs.style != style.name) return false;
+  bool hadBoard = false;
+  GrowingSums sums(folder.path);
+  for (auto& file: logs.files) {
+    hadBoard = hadBoard || file.name.startsWith("tensorboard/");
+    bool isSame = false;
+    auto compare = [&]() { isSame = sums.of(file.name, file.bytes, file.name) == file.sha256; };
+    if (kj::runCatchingExceptions(compare) != nullptr || !isSame) return false;
+  }
+  return hadBoard == hasBoard;
+}
+
+}  // namespace
+
+void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
+  eachEvent(folder, true, take);
+}
+
+void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
+  eachEvent(folder, false, take);
 }
 
 bool isLast(Event::Reader event) {
@@ -83,18 +122,37 @@ RunLog::RunLog(const RunFolder& folder, const LogStyle& style, Tell tell,
     : RunLog(newEvents(folder), folder, style, kj::mv(tell), kj::mv(board), kj::mv(access)) {}
 
 RunLog RunLog::resume(const RunFolder& folder, const LogStyle& style, Tell tell,
-    kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access,
-    uint64_t events_bytes) {
+    kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access, uint64_t events_bytes,
+    const LogExtents& logs) {
   // A run that was lost at once may lack these files.
   LineFile events(folder.events());
   LineFile lines(folder.log());
   cutFile(folder.events(), events_bytes);
-  TensorBoard::removeFrom(folder.tensorboard());
-  cutFile(folder.log(), 0);
+  bool stay = areAsBefore(folder, style, board != nullptr, logs);
+  auto kept = stay ? logs.files.asPtr() : nullptr;
+  cutFile(folder.log(), bytesOf(kept, "log.txt"));
+  if (kept.size() == 0) TensorBoard::removeFrom(folder.tensorboard());
+  KJ_IF_MAYBE(b, board) b->restart(kept);
   RunLog log(kj::mv(events), folder, style, kj::mv(tell), kj::mv(board), kj::mv(access));
-  log.roles.restart();
-  eachEvent(folder, [&](Event::Reader event) { log.writeOthers(event); });
+  log.roles.restart(kept);
+  if (stay) {
+    // The writer keeps what some events say, for later lines.
+    eachEventButSpeed(folder, [&](Event::Reader event) { linesOf(*log.writer, event); });
+  } else {
+    eachEvent(folder, [&](Event::Reader event) { log.writeOthers(event); });
+  }
   return log;
+}
+
+LogExtents RunLog::extents() const {
+  kj::Vector<FileExtent> files;
+  auto add = [&](const LineFile& file) {
+    files.add(FileExtent{kj::str(file.path().slice(folder.path.size() + 1)), file.bytes()});
+  };
+  add(log);
+  roles.eachFile(add);
+  KJ_IF_MAYBE(b, board) b->eachFile(add);
+  return {kj::str(style.name), files.releaseAsArray()};
 }
 
 RunLog RunLog::reopen(const RunFolder& folder, const LogStyle& style) {
@@ -112,7 +170,9 @@ RunLog RunLog::reopen(const RunFolder& folder, const LogStyle& style) {
 
 RunLog::RunLog(LineFile events, const RunFolder& folder, const LogStyle& style, Tell tell,
     kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access)
-    : events(kj::mv(events)),
+    : folder{kj::str(folder.path)},
+      style(style),
+      events(kj::mv(events)),
       log(folder.log()),
       roles(folder),
       writer(style.writer()),

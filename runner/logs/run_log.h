@@ -27,6 +27,8 @@ void parseEvent(kj::StringPtr line, Event::Builder event);
 // the run was killed then. Throws, with the way out, if the folder has no events or a line of them
 // is not an event.
 void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
+// The same, but leaves out the events `speed`, unread. Most events of a long run are such events.
+void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
 
 // Whether `event` is the last one of a run: finished, failed, interrupted or stopped.
 bool isLast(Event::Reader event);
@@ -69,12 +71,13 @@ public:
   RunLog(const RunFolder& folder, const LogStyle& style, Tell tell,
       kj::Maybe<TensorBoard> board = nullptr, kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
   // Continues the run in `folder` from the time when its events took `events_bytes`: later ones are
-  // removed, and all other logs are made anew from those that stay. Passes nothing to `tell` yet.
-  // The roles of the run must be gone. Throws if the events are shorter, or cannot be read or
-  // written.
+  // removed. All other logs are cut as `logs` says, which extents() returned at that time. If they
+  // are not what they were, they are made anew from the events that stay, which takes long in a
+  // long run. Passes nothing to `tell` yet. The roles of the run must be gone. Throws if the events
+  // are shorter, or cannot be read or written.
   static RunLog resume(const RunFolder& folder, const LogStyle& style, Tell tell,
       kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access,
-      uint64_t events_bytes);
+      uint64_t events_bytes, const LogExtents& logs);
   // Continues the files that roles have left in `folder`, or begins them. There is no launcher to
   // tell. The roles must be gone. Removes a last line that a full disk has cut off.
   static RunLog reopen(const RunFolder& folder, const LogStyle& style);
@@ -84,6 +87,8 @@ public:
   void append(Event::Reader event);
   // Returns how long events.jsonl is now.
   uint64_t events_bytes() const { return events.bytes(); }
+  // Returns how long all other logs are now, without checksums.
+  LogExtents extents() const;
   // The run's last event as a line of JSON. Null while the run goes on.
   kj::Maybe<kj::StringPtr> lastEvent() const;
   // Whether the events file is still at its path: see LineFile::isInPlace().
@@ -97,6 +102,8 @@ private:
   void write(Event::Reader event, kj::StringPtr json);
   void writeOthers(Event::Reader event);
 
+  RunFolder folder;
+  const LogStyle& style;
   LineFile events;
   LineFile log;
   RoleLogs roles;

@@ -118,6 +118,26 @@ void TensorBoard::removeFrom(kj::StringPtr folder) {
   if (error) configs::fail("cannot remove ", folder, ": ", error.message());
 }
 
+void TensorBoard::restart(kj::ArrayPtr<const FileExtent> extents) {
+  const auto own = "tensorboard/"_kj;
+  for (auto& extent: extents) {
+    if (!extent.name.startsWith(own)) continue;
+    auto inside = extent.name.slice(own.size());
+    auto path = kj::str(folder, "/", inside);
+    cutFile(path, extent.bytes);
+    auto name = inside.slice(0, KJ_REQUIRE_NONNULL(inside.findFirst('/')));
+    files.insert(kj::heapString(name), LineFile(path));
+  }
+  if (!isFolder(folder)) return;
+  for (auto& name: foldersIn(folder)) {
+    if (files.find(name) == nullptr) removeFrom(kj::str(folder, "/", name));
+  }
+}
+
+void TensorBoard::eachFile(kj::FunctionParam<void(const LineFile& file)> take) const {
+  for (auto& file: files) take(file.value);
+}
+
 void TensorBoard::append(Event::Reader event) {
   auto worker = [&]() { return kj::str("worker-", event.getIndex()); };
   switch (event.which()) {

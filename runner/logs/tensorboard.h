@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/array.h>
+#include <kj/function.h>
 #include <kj/map.h>
 #include <kj/memory.h>
 #include <kj/string.h>
@@ -9,6 +10,7 @@
 
 #include "runner/logs/job.capnp.h"
 #include "runner/system/files.h"
+#include "runner/system/growing_files.h"
 
 namespace runner {
 
@@ -51,6 +53,11 @@ public:
 
   // Removes `folder` with all curves.
   static void removeFrom(kj::StringPtr folder);
+  // Cuts the files of the curves as `extents` says, whose names begin with "tensorboard/", and goes
+  // on with them. Removes all others. Throws with path and cause.
+  void restart(kj::ArrayPtr<const FileExtent> extents);
+
+  void eachFile(kj::FunctionParam<void(const LineFile& file)> take) const;
 
   // Throws if a file cannot be written (a full disk).
   void append(Event::Reader event);
@@ -59,7 +66,7 @@ private:
   void add(kj::StringPtr name, double time_s, uint64_t step, kj::ArrayPtr<const Scalar> scalars);
 
   kj::String folder;
-  kj::HashMap<kj::String, LineFile> files;  // by the name of their folder
+  kj::HashMap<kj::String, LineFile> files;  // by the name of their folder below `folder`
 };
 
 }  // namespace runner

@@ -85,7 +85,7 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
   auto& cluster = experiment.cluster;
   KJ_IF_MAYBE(checkpoint, from) {
     epochsChecked = epochsTrained = checkpoint->point.epoch - 1;
-    eachEvent(folder, [this](Event::Reader event) {
+    eachEventButSpeed(folder, [this](Event::Reader event) {
       if (event.isBadRecord()) badRecords.insert(kj::str(event.getBadRecord().getReason()));
       if (event.isMembership()) members.add(changeOf(event.getIndex(), event.getMembership()));
     });

@@ -59,8 +59,8 @@ kj::Promise<void> Job::save(uint epoch, uint64_t step) {
     shards.add(KJ_ASSERT_NONNULL(seat.member));
   }
   auto level = instructions.level().orDefault(nullptr);
-  SavedPoint point{
-      kj::str(loaded.digest), kj::str(level), epoch, step, run_s(), log.events_bytes()};
+  SavedPoint point{kj::str(loaded.digest), kj::str(level), epoch, step, run_s(), log.events_bytes(),
+      log.extents()};
   return saver.gather(kj::mv(point), ranks.releaseAsArray(), shards.releaseAsArray())
       .then([this, step]() { return admitWaiting(step); })
       .then([this]() { endMeeting(); },

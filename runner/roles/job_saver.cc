@@ -40,7 +40,8 @@ JobSaver::JobSaver(const Experiment& experiment, kj::StringPtr digest, const nn:
       folder(folder),
       timer(timer),
       oneThread(oneThread),
-      outcome(kj::mv(outcome)) {}
+      outcome(kj::mv(outcome)),
+      logSums(folder.path) {}
 
 JobSaver::~JobSaver() noexcept(false) {
   writer = nullptr;
@@ -185,7 +186,7 @@ void JobSaver::writeIfWhole() {
                                   fulfiller = kj::mv(paf.fulfiller)]() mutable {
     uint64_t bytes = 0;
     auto write = [&]() {
-      bytes = writeCheckpoint(folder, now.point, files, experiment.checkpoint.keep);
+      bytes = writeCheckpoint(folder, now.point, files, experiment.checkpoint.keep, logSums);
     };
     KJ_IF_MAYBE(failure, kj::runCatchingExceptions(write)) {
       fulfiller->reject(kj::mv(*failure));

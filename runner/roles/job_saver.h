@@ -95,6 +95,7 @@ private:
   bool nextEpoch = false;
   kj::Maybe<Gathering> gathering;
   kj::Maybe<uint64_t> abandoned;    // the step of a checkpoint that will not be written
+  GrowingSums logSums;              // of the run's folder
   kj::Array<kj::byte> weightsHead;  // of the checkpoint that is being written
   kj::Array<float> meanStatistics;
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;

@@ -75,9 +75,10 @@ RunLog logOf(const Experiment& experiment, const RoleOptions& options, const Run
   if (!options.resumes) {
     return RunLog(folder, style, kj::mv(tell), kj::mv(board), kj::mv(access));
   }
-  uint64_t events_bytes = 0;
-  KJ_IF_MAYBE(checkpoint, from) events_bytes = checkpoint->point.events_bytes;
-  return RunLog::resume(folder, style, kj::mv(tell), kj::mv(board), kj::mv(access), events_bytes);
+  SavedPoint begin;
+  auto& point = from.map([](auto& own) -> const SavedPoint& { return own.point; }).orDefault(begin);
+  return RunLog::resume(
+      folder, style, kj::mv(tell), kj::mv(board), kj::mv(access), point.events_bytes, point.logs);
 }
 
 // Whether the coordinator is a process that a launcher may ask to save the run.

@@ -106,6 +106,8 @@ public:
   void append(kj::StringPtr line);
   // Appends `record` unchanged. Throws as append() does.
   void appendWhole(kj::ArrayPtr<const kj::byte> record);
+  // The path of the file, or the name of the descriptor.
+  kj::StringPtr path() const { return name; }
   // Returns how long the file is now.
   uint64_t bytes() const;
   // Whether the file is still at its path: nobody has removed or renamed the file or its folder.

@@ -1,0 +1,47 @@
+#include "runner/system/growing_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/encoding.h>
+#include <kj/io.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+
+namespace runner {
+
+uint64_t bytesOf(kj::ArrayPtr<const FileExtent> extents, kj::StringPtr name) {
+  for (auto& extent: extents) {
+    if (extent.name == name) return extent.bytes;
+  }
+  return 0;
+}
+
+kj::String GrowingSums::of(kj::StringPtr name, uint64_t bytes, kj::StringPtr what) {
+  auto& known = sums.findOrCreate(name, [&]() {
+    return kj::HashMap<kj::String, Sum>::Entry{kj::str(name), {}};
+  });
+  if (bytes < known.bytes) known = {};
+  auto fail = [&](auto&&... why) { configs::fail(what, " ", why...); };
+  int raw = ::open(kj::str(folder, "/", name).cStr(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (raw < 0) fail("cannot be read: ", strerror(errno));
+  kj::AutoCloseFd fd(raw);
+  struct stat facts;
+  if (::fstat(fd, &facts) != 0) fail("cannot be read: ", strerror(errno));
+  if (!S_ISREG(facts.st_mode)) fail("is not a regular file");
+  if (uint64_t(facts.st_size) < bytes) fail("is cut short");
+  auto chunk = kj::heapArray<kj::byte>(kj::min(bytes - known.bytes, uint64_t(1) << 20));
+  while (known.bytes < bytes) {
+    auto wanted = kj::min(chunk.size(), bytes - known.bytes);
+    ssize_t count = ::pread(fd, chunk.begin(), wanted, known.bytes);
+    if (count < 0) fail("cannot be read: ", strerror(errno));
+    if (count == 0) fail("is cut short");
+    known.sum->update(chunk.slice(0, count));
+    known.bytes += count;
+  }
+  return kj::encodeHex(known.sum->soFar());
+}
+
+}  // namespace runner

@@ -1,0 +1,58 @@
+#include "runner/system/growing_files.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runner/system/files.h"
+#include "runner/system/reason.h"
+#include "tests/command.h"
+
+namespace runner {
+namespace {
+
+kj::String failureOf(GrowingSums& sums, kj::StringPtr name, uint64_t bytes) {
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { sums.of(name, bytes, "the log"); })) {
+    return reasonOf(*e);
+  }
+  return kj::str();
+}
+
+TEST_CASE("the sum of a file that grows is that of its first bytes") {
+  auto folder = tests::newFolder();
+  LineFile file(kj::str(folder, "/log"));
+  GrowingSums sums(folder);
+  kj::Vector<char> written;
+  for (auto line: {"one", "two", "three"}) {
+    file.append(line);
+    written.addAll(kj::StringPtr(line));
+    written.add('\n');
+    CHECK(sums.of("log", written.size(), "the log") == io::sha256Hex(written.asPtr().asBytes()));
+  }
+  SUBCASE("also if it is asked for fewer bytes than before") {
+    CHECK(sums.of("log", 4, "the log") == io::sha256Hex("one\n"_kj.asBytes()));
+    CHECK(sums.of("log", 8, "the log") == io::sha256Hex("one\ntwo\n"_kj.asBytes()));
+  }
+  SUBCASE("and it does not read the bytes again that it knows") {
+    auto before = sums.of("log", 8, "the log");
+    writeWhole(kj::str(folder, "/log"), "xxxxxxxxthree\n");
+    CHECK(sums.of("log", 14, "the log") == io::sha256Hex(written.asPtr().asBytes()));
+    CHECK(GrowingSums(folder).of("log", 14, "the log") ==
+          io::sha256Hex("xxxxxxxxthree\n"_kj.asBytes()));
+  }
+}
+
+TEST_CASE("a file that is short, gone or no regular file has no sum") {
+  auto folder = tests::newFolder();
+  LineFile(kj::str(folder, "/log")).append("one");
+  REQUIRE(::mkfifo(kj::str(folder, "/pipe").cStr(), 0600) == 0);
+  GrowingSums sums(folder);
+  CHECK(failureOf(sums, "log", 5) == "the log is cut short");
+  CHECK(failureOf(sums, "pipe", 5) == "the log is not a regular file");
+  CHECK(failureOf(sums, "none", 0) == "the log cannot be read: No such file or directory");
+  CHECK(sums.of("log", 4, "the log") == io::sha256Hex("one\n"_kj.asBytes()));
+}
+
+}  // namespace
+}  // namespace runner
