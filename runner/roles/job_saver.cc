@@ -17,16 +17,22 @@ constexpr uint ATTEMPTS = 8;
 // What a worker answers to stopAt(). Null if it is lost.
 using Answer = kj::Maybe<kj::Tuple<StopAnswer, uint64_t>>;
 
-// Returns the floats of the tensor with this name.
+// Returns the floats of the array with this name in a worker's part.
 kj::ArrayPtr<const float> floatsIn(
-    kj::ArrayPtr<const FoundTensor> tensors, kj::StringPtr name, uint64_t size) {
-  for (auto& tensor: tensors) {
-    if (tensor.name != name) continue;
-    KJ_REQUIRE(tensor.values.size() == size * sizeof(float), name, tensor.values.size(), size);
-    KJ_REQUIRE(uintptr_t(tensor.values.begin()) % alignof(float) == 0, name);
-    return kj::arrayPtr(reinterpret_cast<const float*>(tensor.values.begin()), size);
+    kj::ArrayPtr<const FoundTensor> arrays, kj::StringPtr name, uint64_t size) {
+  for (auto& array: arrays) {
+    if (array.name != name) continue;
+    auto& bytes = array.values;
+    if (bytes.size() != size * sizeof(float)) {
+      configs::fail(
+          "its array `", name, "` has ", bytes.size(), " bytes, and not ", size * sizeof(float));
+    }
+    if (uintptr_t(bytes.begin()) % alignof(float) != 0) {
+      configs::fail("its array `", name, "` does not begin at a multiple of 4 bytes");
+    }
+    return kj::arrayPtr(reinterpret_cast<const float*>(bytes.begin()), size);
   }
-  KJ_FAIL_REQUIRE("a worker's part lacks values", name);
+  configs::fail("it lacks the array `", name, "`");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/roles/stop_point.h"
 #include "runner/system/files.h"
+#include "runner/system/reason.h"
 #include "tests/text.h"
 
 namespace runner {
@@ -119,11 +120,11 @@ struct TestSaver {
     saver->take(name, piece);
   }
 
-  // Sends all parts, in two pieces each.
-  void takeAll(uint64_t step) {
+  // Sends all parts, in two pieces each. They lack the last `lacking` parameters.
+  void takeAll(uint64_t step, size_t lacking = 0) {
     for (auto name:
         {PartName{Part::WORKER, 0}, PartName{Part::SHARD, 0}, PartName{Part::WORKER, 1}}) {
-      auto parameters = kj::heapArray<float>(facts->graph.parameters);
+      auto parameters = kj::heapArray<float>(facts->graph.parameters - lacking);
       auto statistics = kj::heapArray<float>(facts->graph.statisticsSize);
       for (auto& value: parameters) value = 1;
       for (auto& value: statistics) value = 2;
@@ -278,6 +279,15 @@ TEST_CASE("JobSaver: refuses pieces of parts that do not fit") {
   job.take(first, 8, 300, 100, bytes);
   job.take(first, 8, 300, 200, bytes);
   CHECK_THROWS(job.take(first, 8, 300, 300, bytes));
+}
+
+TEST_CASE("JobSaver: refuses a part without the array that the weights are made of") {
+  TestSaver job("arrays");
+  job.gather(8);
+  auto wrong = kj::runCatchingExceptions([&]() { job.takeAll(8, 1); });
+  auto bytes = job.facts->graph.parameters * sizeof(float);
+  CHECK(reasonOf(KJ_REQUIRE_NONNULL(wrong)) ==
+        kj::str("its array `parameters` has ", bytes - 4, " bytes, and not ", bytes));
 }
 
 }  // namespace
