@@ -64,6 +64,13 @@ const Division::Stretch& Division::stretchAt(uint64_t step) const {
   return stretches[i];
 }
 
+uint64_t Division::nextChangeAfter(uint64_t step) const {
+  for (auto& stretch: stretches) {
+    if (stretch.begin > step) return stretch.begin;
+  }
+  return kj::maxValue;
+}
+
 kj::ArrayPtr<const uint> Division::membersAt(uint64_t step) const {
   return stretchAt(step).members;
 }

@@ -21,10 +21,13 @@ struct MemberChange {
   uint64_t step;
   // Of a worker that was lost: whether a part of its push of `step` counts.
   bool counts = false;
+  // Of a worker that was lost where the others do not wait for its pushes: the first step after the
+  // epoch. 0: they do wait, so they may have begun `step` and the step after it, and no other.
+  uint64_t from = 0;
 
-  // Returns the first step that is divided among the new members. After a loss, the others may have
-  // begun `step` and the step after it. They end these two as they began them.
-  uint64_t first() const { return joins ? step : step + 2; }
+  // Returns the first step that is divided among the new members. Steps that were begun end as they
+  // began.
+  uint64_t first() const { return joins ? step : from > 0 ? from : step + 2; }
 
   bool operator==(const MemberChange&) const = default;
 };
@@ -47,6 +50,10 @@ public:
   // Returns how many steps a worker makes until the end of epoch `epoch` (from 1): as many as take
   // no more than the records of `epoch` passes. Records that went back do not count as taken.
   uint64_t stepsUntilEndOf(uint64_t epoch) const;
+
+  // Returns the first step after `step` from which on other members divide the records.
+  // kj::maxValue if none is known.
+  uint64_t nextChangeAfter(uint64_t step) const;
 
   // Returns the ranks of the members of step `step`, in their order.
   kj::ArrayPtr<const uint> membersAt(uint64_t step) const;

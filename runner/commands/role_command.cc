@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <kj/async-unix.h>
 #include <kj/thread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -26,6 +27,10 @@ namespace {
 // others do.
 void endWithStdin() {
   kj::Thread([]() {
+    // Signals are for the threads that wait for them.
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     char byte;
     ssize_t n;
     do {

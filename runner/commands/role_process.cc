@@ -3,6 +3,7 @@
 #include <kj/async-unix.h>
 #include <kj/thread.h>
 #include <kj/vector.h>
+#include <signal.h>
 #include <unistd.h>
 #include <atomic>
 
@@ -204,8 +205,10 @@ kj::Maybe<kj::String> runRoles(
   if (hasCoordinator && !first.launched) {
     runCoordinatorProcess(loaded, kj::mv(roles), commandLine);
   }
-  if (!first.launched) {
-    first.signals = interrupts();
+  bool mayLeave = first.role == Role::WORKER && experiment.cluster.onLoss->continues;
+  if (!first.launched || mayLeave) {
+    // A launcher sends its roles no signal. Who else sends SIGTERM wants this machine back.
+    first.signals = first.launched ? kj::arr<int>(SIGTERM) : interrupts();
     // Threads that begin later block these signals, too.
     for (int signal: first.signals) kj::UnixEventPort::captureSignal(signal);
   }

@@ -114,7 +114,8 @@ void Launch::watch(WatchedGroup& member) {
   member.started = running.passed();
   auto ended = member.process->ended().then([this, &member](kj::Maybe<Failure> failed) {
     KJ_IF_MAYBE(f, failed) {
-      if (!mayGoOnWithout(member, *f)) return fail(kj::mv(*f));
+      // A job that fails may do so because it cannot go on without this worker.
+      if (failure != nullptr || !mayGoOnWithout(member, *f)) return fail(kj::mv(*f));
       // The coordinator says whether the others go on. A worker that came too late just ends.
       member.failure = kj::mv(*f);
       if (member.isLost) tasks->add(kj::evalLater([this, &member]() { replaceNow(member); }));

@@ -9,6 +9,7 @@
 #include "runner/logs/role_names.h"
 #include "runner/roles/trace_file.h"
 #include "runner/system/child_process.h"
+#include "runner/system/command_line.h"
 #include "runner/system/line_stream.h"
 #include "runner/system/reason.h"
 
@@ -103,6 +104,11 @@ kj::Maybe<Failure> RoleReport::judge(int status) {
   }
   int code = WEXITSTATUS(status);
   if (code == 0) return nullptr;
+  // A worker that was asked to leave a job which goes on without it.
+  if (code == INTERRUPTED) {
+    return Failure{Failure::KILLED,
+        kj::str(name, " received SIGTERM; ", lastReportedStep(view.reportedStep()))};
+  }
   if (cause.size() == 0) {
     cause = kj::str("ended with exit code ", code, " and without an error message");
   }

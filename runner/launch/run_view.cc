@@ -62,8 +62,10 @@ kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
   if (event.isMembership()) {
     auto change = event.getMembership();
     return kj::str(roleName(Role::WORKER, event.getIndex()),
-        change.getJoined() ? " has joined at step " : " was lost in step ", change.getStep(), ": ",
-        counted(change.getWorkers(), "worker"), " from now on");
+        change.getJoined() ? " has joined at step "
+        : change.getLeft() ? " has left before step "
+                           : " was lost in step ",
+        change.getStep(), ": ", counted(change.getWorkers(), "worker"), " from now on");
   }
   if (event.isWaiting()) {
     auto waiting = event.getWaiting();

@@ -106,6 +106,7 @@ struct MemberChange {
   joins @1 :Bool;
   step @2 :UInt64;
   counts @3 :Bool;
+  from @4 :UInt64;
 }
 
 enum StopAnswer {
@@ -138,8 +139,8 @@ interface Session {
   # results, and the mean of all statistics (float32), weighted by result.images. Both are added in
   # rank order. `step` is how many steps the worker has made. `stopNext`: the worker is to be saved
   # before its next step. The validation that follows has `parts` parts, and number `part` of them
-  # is this worker's. `again`: a worker was lost before it had validated its part. The others
-  # validate again, and then meet again.
+  # is this worker's. `again`: a worker was lost before it had validated its part, or had made its
+  # steps. The others validate again, or make these steps, and then meet again.
 
   finish @4 (parameters :Data, statistics :Data);
   # For workers only. A worker calls it once, as its last call. Rank 0 sends the final weights
@@ -160,6 +161,10 @@ interface Session {
   enter @8 ();
   # For workers that join a job which goes on. Called when the worker is ready to train. Answers
   # when it is a member and can fetch what it begins with, by savedPart().
+
+  leave @9 ();
+  # For workers that leave the job on purpose, between two steps, when all they have pushed was
+  # answered. Answers when the job goes on without the worker. If it cannot, the job ends.
 }
 
 enum Part {
@@ -172,6 +177,8 @@ enum MeetingPoint {
   trained @0;    # the epoch's last step is done and answered; statistics are averaged
   validated @1;  # this worker has validated its part of the records
   saved @2;      # the worker stands between two steps, and everything it has pushed is answered
+  stepped @3;    # where changes of the members wait for the end of an epoch: the worker has made
+                 # the steps that it knows of, and everything it has pushed is answered
 }
 
 struct Result {
@@ -373,17 +380,22 @@ struct Event {
       # Of its validation.
     }
     membership :group {
-      # A worker was lost and the others go on, or one has joined. Its index is that of the event.
+      # A worker was lost or has left, and the others go on, or one has joined. Its index is that of
+      # the event.
       epoch @108 :UInt32;
       step @109 :UInt32;
       # Of a worker that has joined: its first step. Of one that was lost: the first step that it
-      # has not pushed completely. From the second step after that on, the others read its records.
+      # has not pushed completely.
       joined @110 :Bool;
       held @111 :Text;
       # The slices that have its push of that step: `0-3,7`. Empty: none have, so its records of
       # that step are read again.
       workers @112 :UInt32;
       # That there are from now on.
+      left @113 :Bool;
+      # The worker was not lost: it has left on purpose before that step.
+      from @114 :UInt32;
+      # The first step that the present workers divide among themselves.
     }
     notSaved @102 :Void $Json.name("not_saved");
     # There was nothing to save when the launcher asked for it. To the launcher only.

@@ -168,7 +168,11 @@ private:
 
   // In coordinator_members.cc: the job goes on when workers are lost, and takes new ones.
   // A role was lost, for the reason that the user is told. Goes on without it, or ends the job.
-  void lose(Seat& seat, kj::String reason, kj::Exception::Type type);
+  // With `left`, it has left on purpose.
+  void lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool left = false);
+  // A worker leaves between two steps, when all that it has pushed was answered. Resolves when the
+  // job goes on without it.
+  kj::Promise<void> letGo(Seat& seat);
   // Why the job cannot go on without this role, as the end of a sentence. Empty: that is nobody's
   // wish. Null if it can.
   kj::Maybe<kj::String> whyNotWithout(const Seat& seat) const;
@@ -176,8 +180,8 @@ private:
   bool hasBegun() const;
   // Carries out changes of the members one after the other.
   void change(kj::Function<kj::Promise<void>()> change);
-  // Worker `rank` was lost in epoch `epoch`.
-  kj::Promise<void> goOnWithout(uint rank, uint epoch);
+  // Worker `rank` was lost in epoch `epoch`, or has left.
+  kj::Promise<void> goOnWithout(uint rank, uint epoch, bool left);
   // Before the job starts: tells the servers for which ranks no round waits.
   kj::Promise<void> leaveOutsiders();
   // Tells all workers but those that enter now how the members have changed.
@@ -192,7 +196,8 @@ private:
   kj::Promise<void> admitWaiting(uint64_t step);
   // Lets new members fetch what they begin with, once the first member has sent it.
   void serveNewcomers();
-  void reportChange(const io::MemberChange& change, uint epoch, kj::StringPtr held);
+  void reportChange(
+      const io::MemberChange& change, uint epoch, kj::StringPtr held = "", bool left = false);
   // Returns the part of the checkpoint, or of the first member, with which a role begins.
   void readSaved(
       Seat& seat, PartName name, uint64_t offset, Session::SavedPartResults::Builder results);

@@ -82,7 +82,7 @@ kj::Maybe<kj::String> Job::whyNotWithout(const Seat& seat) const {
       cluster.elastic.min, " (cluster.elastic.min)");
 }
 
-void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type) {
+void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool left) {
   if (over) return;
   if (seat.isMember) {
     KJ_IF_MAYBE(why, whyNotWithout(seat)) {
@@ -102,9 +102,22 @@ void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type) {
   seat.revoke = nullptr;
   if (!wasMember) return;
   uint epoch = epochsTrained + 1;
-  change([this, rank = seat.index, epoch]() { return goOnWithout(rank, epoch); });
+  change([this, rank = seat.index, epoch, left]() { return goOnWithout(rank, epoch, left); });
   saver.abandon(seat.index);
   if (meeting.leave(seat.index)) closeMeeting();
+}
+
+kj::Promise<void> Job::letGo(Seat& seat) {
+  KJ_REQUIRE(seat.role == Role::WORKER && seat.isMember, "only members leave, and once");
+  // It may be ahead of what the others have told.
+  if (!hasBegun()) {
+    return timer.afterDelay(ADMITS_AGAIN).then([this, &seat]() -> kj::Promise<void> {
+      if (over || !seat.isMember) return kj::NEVER_DONE;
+      return letGo(seat);
+    });
+  }
+  lose(seat, kj::str(nameOf(seat), " received SIGTERM"), kj::Exception::Type::DISCONNECTED, true);
+  return changing.addBranch();
 }
 
 void Job::change(kj::Function<kj::Promise<void>()> change) {
@@ -146,7 +159,7 @@ kj::Promise<void> Job::tellMembers() {
 // A worker ends a step only when every slice was answered. Until the servers are told in the last
 // step here, none closes a round that lacks the lost worker's push. So all others know of the
 // change before one of them ends that step.
-kj::Promise<void> Job::goOnWithout(uint rank, uint epoch) {
+kj::Promise<void> Job::goOnWithout(uint rank, uint epoch, bool left) {
   auto runs = kj::refcounted<FencedRuns>();
   return tellServers([rank, &runs = *runs](Member::Client& server) {
     auto request = server.fenceWorkerRequest();
@@ -155,7 +168,7 @@ kj::Promise<void> Job::goOnWithout(uint rank, uint epoch) {
       runs.answers.add(kj::mv(response));
     });
   })
-      .then([this, rank, epoch, runs = kj::mv(runs)]() {
+      .then([this, rank, epoch, left, runs = kj::mv(runs)]() {
         kj::Vector<SliceRun::Reader> all;
         for (auto& answer: runs->answers) {
           for (auto run: answer.getPushed()) all.add(run);
@@ -164,7 +177,7 @@ kj::Promise<void> Job::goOnWithout(uint rank, uint epoch) {
         io::MemberChange change{
             .rank = rank, .joins = false, .step = last.step, .counts = last.held.size() > 0};
         members.add(change);
-        reportChange(change, epoch, rangesText(last.held));
+        reportChange(change, epoch, rangesText(last.held), left);
         return tellMembers();
       })
       .then([this, rank]() {
@@ -260,7 +273,7 @@ kj::Promise<void> Job::admitWaiting(uint64_t step) {
     meeting.enter(rank);
     io::MemberChange change{.rank = rank, .joins = true, .step = step};
     members.add(change);
-    reportChange(change, epochsTrained + 1, "");
+    reportChange(change, epochsTrained + 1);
     told = told.then([this, rank, step]() {
       return tellServers([rank, step](Member::Client& server) {
         auto request = server.admitWorkerRequest();
@@ -299,7 +312,7 @@ void Job::readSaved(
   readPiece(checkpoint.file(name.file()), offset, results);
 }
 
-void Job::reportChange(const io::MemberChange& change, uint epoch, kj::StringPtr held) {
+void Job::reportChange(const io::MemberChange& change, uint epoch, kj::StringPtr held, bool left) {
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   stamp(event);
@@ -311,6 +324,8 @@ void Job::reportChange(const io::MemberChange& change, uint epoch, kj::StringPtr
   membership.setJoined(change.joins);
   membership.setHeld(held);
   membership.setWorkers(members.count());
+  membership.setLeft(left);
+  membership.setFrom(change.first());
   append(event);
 }
 

@@ -121,6 +121,12 @@ public:
     return job->enter(seat);
   }
 
+  kj::Promise<void> leave(LeaveContext context) override {
+    context.allowCancellation();
+    requireSeat();
+    return job->letGo(seat);
+  }
+
 private:
   // A role that wakes up after the job has gone on without it is refused.
   void requireSeat() const {

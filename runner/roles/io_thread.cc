@@ -58,6 +58,8 @@ public:
     stops.tellChanges(kj::mv(changes));
   }
 
+  void leaveSoon() override { stops.askToLeave(); }
+
   void saveShard(uint64_t step) override {
     KJ_REQUIRE_NONNULL(shard, "this worker holds no shard").save(step);
   }
@@ -335,6 +337,16 @@ Contribution IoThread::meet(uint epoch, uint64_t step, MeetingPoint point,
       return Contribution{{sums.getLossSum(), sums.getCorrect(), sums.getImages()}, kj::mv(mean),
           response.getStopNext(), response.getPart(), response.getParts(), response.getAgain()};
     });
+  });
+}
+
+void IoThread::leave() {
+  auto& there = getLoop();
+  runThere(there, [&]() {
+    auto left = there.sending.then(
+        [&there]() { return there.membership->session().leaveRequest().send().ignoreResult(); });
+    // A job that cannot go on without this worker ends.
+    return left.exclusiveJoin(there.ended.addBranch()).catch_([](kj::Exception&&) {});
   });
 }
 

@@ -78,6 +78,9 @@ public:
   // Sends what this worker has kept at `step` to the coordinator, or the best weights, while the
   // caller goes on. Everything arrives in order, and before finish().
   void send(uint64_t step, Part kind, SavedPart part);
+  // Leaves the job between two steps, when all pushes were answered. Returns when the others go on,
+  // or the job has ended because they cannot. The caller then ends the process.
+  void leave();
   // Calls Membership::tellFailure() once the job is joined, and waits at most a second for that.
   // Throws if the thread never began to talk.
   kj::String tellFailure(const kj::Exception& failure);

@@ -83,7 +83,8 @@ io::MemberChange changeOf(uint rank, Event::Membership::Reader event) {
   return {.rank = rank,
       .joins = event.getJoined(),
       .step = event.getStep(),
-      .counts = event.getHeld().size() > 0};
+      .counts = event.getHeld().size() > 0,
+      .from = event.getFrom()};
 }
 
 void setChanges(
@@ -94,6 +95,7 @@ void setChanges(
     target[i].setJoins(from.joins);
     target[i].setStep(from.step);
     target[i].setCounts(from.counts);
+    target[i].setFrom(from.from);
   }
 }
 
@@ -102,7 +104,8 @@ kj::Array<io::MemberChange> changesOf(capnp::List<MemberChange>::Reader changes)
     return io::MemberChange{.rank = from.getRank(),
         .joins = from.getJoins(),
         .step = from.getStep(),
-        .counts = from.getCounts()};
+        .counts = from.getCounts(),
+        .from = from.getFrom()};
   };
 }
 

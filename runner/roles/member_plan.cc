@@ -15,7 +15,8 @@ MemberPlan::MemberPlan(const RunFolder& folder) {
       return;
     }
     KJ_IF_MAYBE(slices, parseRanges(change.getHeld())) {
-      losses.add(Loss{event.getIndex(), change.getEpoch(), change.getStep(), kj::mv(*slices)});
+      losses.add(Loss{event.getIndex(), change.getEpoch(), change.getStep(), kj::mv(*slices),
+          change.getLeft()});
     } else {
       configs::fail(
           folder.events(), " has an event `membership` whose `held` is wrong: ", change.getHeld());

@@ -20,6 +20,7 @@ public:
     uint epoch;                      // in which the worker was lost
     uint64_t step;                   // the first step that it has not pushed completely
     kj::Array<rpc::SliceId> slices;  // that have its push of that step
+    bool left;                       // on purpose
   };
 
   // Reads the run in `folder`. Throws if it has no events, or a wrong one.

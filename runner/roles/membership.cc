@@ -136,6 +136,7 @@ public:
         running(timer),
         silence(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence()),
         launched(options.launched),
+        signals(options.signals),
         coordinator(kj::mv(call.address)),
         name(roleName(options.role, options.index)),
         secret(call.secret),
@@ -143,6 +144,7 @@ public:
         progress(kj::mv(progress)),
         sockets(kj::mv(ownListener)),
         peer(kj::mv(call.stream), limits),
+        io(io),
         signal(interruption(io, options.signals)) {}
 
   kj::Promise<void> join(
@@ -165,29 +167,24 @@ public:
     if (options.role == Role::WORKER) request.setInstructionSet(nn::offeredInstructionSet());
     request.setMember(kj::heap<MemberServer>(
         kj::mv(paf.fulfiller), calls, launched ? kj::String() : kj::str(name)));
-    return request.send().then([this](capnp::Response<Coordinator::JoinResults>&& response) {
-      seat = response.getSession();
-      goesOn = response.getContinues();
-      isOutside = response.getEnters();
-      shardSecret = secret.derive(response.getJob().asBytes());
-      auto boot = thisBoot();
-      sharesMachine = boot.size() > 0 && response.getBoot() == boot;
-      // The coordinator notices a silent role by missing heartbeats. A role notices a silent
-      // coordinator by its connection, unless both are on one machine: that connection cannot
-      // break, and a coordinator that is stopped together with its job answers nothing meanwhile.
-      if (!sharesMachine) peer.breakOnSilence(silence);
-      lastHeard = running.passed();
-      beating = beat().eagerlyEvaluate(nullptr);
-      ending =
-          signal
-              .then([this](int number) {
-                return tellFailure(kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__,
-                    kj::str("interrupted: ", reasonOfInterrupt(number),
-                        "; a job needs all its roles, so start them all again")));
-              })
-              .then([](kj::String) { endInterrupted(); })
-              .eagerlyEvaluate(nullptr);
-    });
+    return request.send().then(
+        [this, &calls](capnp::Response<Coordinator::JoinResults>&& response) {
+          seat = response.getSession();
+          goesOn = response.getContinues();
+          isOutside = response.getEnters();
+          shardSecret = secret.derive(response.getJob().asBytes());
+          auto boot = thisBoot();
+          sharesMachine = boot.size() > 0 && response.getBoot() == boot;
+          // The coordinator notices a silent role by missing heartbeats. A role notices a silent
+          // coordinator by its connection, unless both are on one machine: that connection cannot
+          // break, and a coordinator that is stopped together with its job answers nothing
+          // meanwhile.
+          if (!sharesMachine) peer.breakOnSilence(silence);
+          lastHeard = running.passed();
+          beating = beat().eagerlyEvaluate(nullptr);
+          ending = signal.then([this, &calls](int number) { return interrupt(number, calls); })
+                       .eagerlyEvaluate(nullptr);
+        });
   }
 
   kj::Duration clockAhead() const override {
@@ -243,6 +240,18 @@ public:
   }
 
 private:
+  // Ends the process, because it got this signal. Never resolves.
+  kj::Promise<void> interrupt(int number, MemberCalls& calls) {
+    if (launched) {
+      calls.leaveSoon();
+      return interruption(io, signals).then([](int) { endInterrupted(); });
+    }
+    return tellFailure(kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__,
+                           kj::str("interrupted: ", reasonOfInterrupt(number),
+                               "; a job needs all its roles, so start them all again")))
+        .then([](kj::String) { endInterrupted(); });
+  }
+
   // Sends heartbeats. Rejects when a call fails. Never resolves.
   kj::Promise<void> beat() {
     auto request = KJ_ASSERT_NONNULL(seat).heartbeatRequest();
@@ -285,6 +294,7 @@ private:
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   const kj::Duration silence;
   const bool launched;
+  const kj::ArrayPtr<const int> signals;           // see RoleOptions
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;    // of the coordinator, by `running`
   uint64_t beats = 0;                              // answered heartbeats
   kj::String missing;                              // the roles that have not joined, as last said
@@ -304,6 +314,7 @@ private:
   ClockOffset clockOffset;
   kj::Promise<void> told = nullptr;
   kj::Promise<void> beating = nullptr;
+  kj::AsyncIoContext& io;
   kj::Promise<int> signal;
   kj::Promise<void> ending = nullptr;
 };

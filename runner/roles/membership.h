@@ -37,6 +37,8 @@ public:
   virtual void admitWorker(uint, uint64_t) { KJ_FAIL_REQUIRE("not a server"); }
   // For workers.
   virtual void setMembers(kj::Array<io::MemberChange>) { KJ_FAIL_REQUIRE("not a worker"); }
+  // For workers that leave the job when a signal asks them to. The next signal ends the process.
+  virtual void leaveSoon() { KJ_FAIL_REQUIRE("not a worker"); }
   // For roles that hold a shard: copies it.
   virtual void saveShard(uint64_t) { KJ_FAIL_REQUIRE("this role holds no shard"); }
 };

@@ -68,8 +68,8 @@ struct RoleOptions {
   // Null: the role imports its data set, or finds it imported.
   kj::Maybe<CopiedData> data = nullptr;
   // The signals that end a server or worker, which the process has captured. The role then tells
-  // the coordinator and ends its process with exit code INTERRUPTED. Empty: signals are not its
-  // task.
+  // the coordinator and ends its process with exit code INTERRUPTED. A worker with a launcher
+  // leaves the job between two steps. Empty: signals are not its task.
   kj::Array<int> signals = nullptr;
   // Null except in simulations: the role has its own threads.
   kj::Maybe<const OneThread&> oneThread = nullptr;

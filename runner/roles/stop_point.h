@@ -56,6 +56,11 @@ public:
     return kj::heapArray<const io::MemberChange>(lock->changes);
   }
 
+  // On the io thread: asks the worker to leave the job before its next step.
+  void askToLeave() const { leaves = true; }
+  // On the compute thread, between two steps: whether askToLeave() was called.
+  bool isToLeave() const { return leaves; }
+
   // On the io thread: the members of the job have changed like this since the beginning of the run.
   // Older lists than the last one have no effect.
   void tellChanges(kj::Array<io::MemberChange> changes) const {
@@ -84,6 +89,7 @@ private:
   };
   kj::MutexGuarded<State> state;
   mutable std::atomic<bool> hasChanges{false};
+  mutable std::atomic<bool> leaves{false};
 };
 
 }  // namespace runner

@@ -24,6 +24,7 @@
 #include "runner/roles/training_state.h"
 #include "runner/roles/worker_parts.h"
 #include "runner/roles/worker_reports.h"
+#include "runner/system/interrupts.h"
 #include "runner/system/reason.h"
 
 namespace runner {
@@ -242,6 +243,7 @@ private:
     KJ_IF_MAYBE(known, plan) {
       KJ_IF_MAYBE(loss, (*known)->lossOf(parts.rank, firstStep)) {
         if (loss->step != state.step || loss->epoch != epoch) return;
+        if (loss->left) leave();
         store.settle();
         if (loss->slices.size() > 0) {
           pushesNothing = true;
@@ -251,6 +253,18 @@ private:
         ::raise(SIGKILL);
       }
     }
+  }
+
+  // Leaves the job if a signal asked for it, but not before this worker has made a step.
+  void leaveIfAsked() {
+    if (ioThread->stopPoint().isToLeave() && state.step > firstStep) leave();
+  }
+
+  // Ends this process between two steps, when everything that it has pushed was answered.
+  [[noreturn]] void leave() {
+    store.settle();
+    ioThread->leave();
+    endInterrupted();
   }
 
   // Takes over what has become known of changes of the members, between two steps.
@@ -325,6 +339,7 @@ private:
       // The members may have changed. Then the epoch may be over, or the worker asked to stop here.
       if (saved) continue;
       leaveIfPlanned(epoch);
+      leaveIfAsked();
       trainStep(state.step + 1 == epochEnd);
       uint64_t done = state.step - counted;
       bool full = done % experiment.log.every == 0;

@@ -49,6 +49,8 @@ kj::Own<Run> losing(kj::StringPtr file, Words settings, kj::ArrayPtr<const Loss>
 // What a run's events tell of its members and its results.
 struct Course {
   uint lost = 0;
+  uint left = 0;  // on purpose, and of them, those with a step that was not pushed completely
+  uint leftAmid = 0;
   uint joined = 0;
   uint least = kj::maxValue;  // workers at a time
   uint started = 0;
@@ -64,6 +66,8 @@ struct Course {
       if (!event.isMembership()) continue;
       auto change = event.getMembership();
       change.getJoined() ? joined++ : lost++;
+      left += change.getLeft();
+      leftAmid += change.getLeft() && change.getHeld().size() > 0;
       least = kj::min(least, change.getWorkers());
     }
   }
@@ -194,6 +198,39 @@ TEST_CASE("a run that repeats the losses and joins of another run trains the sam
         changesOf(run->read("events.jsonl")));
 }
 
+TEST_CASE("a worker that receives SIGTERM leaves after its step, and another run repeats that") {
+  constexpr Loss LOSSES[] = {
+      {"Epoch[0] Batch [60]"_kj, "worker"_kj, 2, SIGTERM},
+      {"Epoch[0] Batch [200]"_kj, "worker"_kj, 0, SIGTERM},
+  };
+  constexpr kj::StringPtr FILE = "tests/faults/losses.toml"_kj;
+  constexpr kj::StringPtr SETTINGS[] = {"train.steps=900"_kj, "kvstore.slice_bytes=4096"_kj};
+  auto run = losing(FILE, SETTINGS, LOSSES);
+  checkWentOn(*run, 2);
+  Course course(*run);
+  CHECK(course.left == 2);
+  CHECK(course.leftAmid == 0);
+  auto errors = run->command.errors();
+  CHECK(contains(errors, "worker 2 received SIGTERM"));
+  CHECK(contains(errors, "worker 0 has left before step "));
+  auto again = repeat(FILE, run->folder, SETTINGS);
+  CHECK(contains(run->command.output(), again.weightsSha256));
+  CHECK(changesOf(readFile(kj::str(again.folder, "/events.jsonl"))) ==
+        changesOf(run->read("events.jsonl")));
+}
+
+TEST_CASE("a job that cannot do without the worker that leaves goes back to its checkpoint") {
+  constexpr Loss LOSSES[] = {{"Epoch[1] Batch [100]"_kj, "worker"_kj, 1, SIGTERM, false}};
+  auto run = losing(SHORT, {"cluster.elastic={min=3}", "checkpoint.every_steps=50"}, LOSSES);
+  auto ended = run->command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(countOf(ended.errors, AGAIN) == 1);
+  CHECK(contains(ended.errors, "worker 1 received SIGTERM"));
+  checkNothingLeft(*run);
+  CHECK(Course(*run).lost == 0);
+}
+
 TEST_CASE(
     "a run repeats losses of which some slices hold the last push, and at the end of an epoch") {
   constexpr kj::StringPtr FILE = "tests/faults/losses.toml"_kj;
@@ -204,7 +241,7 @@ TEST_CASE(
   auto event = [](uint rank, uint epoch, uint step, bool joins, kj::StringPtr held, uint workers) {
     return kj::str(R"({"time_s":1,"role":"worker","index":)", rank, R"(,"membership":{"epoch":)",
         epoch, R"(,"step":)", step, R"(,"joined":)", joins ? "true" : "false", R"(,"held":")", held,
-        R"(","workers":)", workers, "}}\n");
+        R"(","workers":)", workers, R"(,"left":false,"from":)", joins ? step : step + 2, "}}\n");
   };
   auto events = kj::str(event(1, 1, 40, false, "1-2,4", 2), event(1, 1, 100, true, "", 3),
       event(0, 1, 419, false, "", 2), event(0, 2, 500, true, "", 3),
