@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -119,6 +120,88 @@ TEST_CASE("Division: whoever leaves and joins, every record counts once per pass
     bool once = true;
     for (uint64_t place = 0; place <= last; place++) once = once && times[place] == 1;
     CHECK(once);
+  }
+}
+
+TEST_CASE("Division: where nobody waits, the others take over the rest of the epoch at its end") {
+  // An epoch has 8 steps of 4 records. Worker 1 has made 5 of them when it is lost.
+  MemberChange change{.rank = 1, .joins = false, .step = 5, .from = 8};
+  Division division(32, 2, 2, kj::arrayPtr(&change, 1));
+  CHECK(division.nextChangeAfter(7) == 8);
+  CHECK((division.nextChangeAfter(8) == kj::maxValue));
+  CHECK(placesOf(division, 7, 0, 2)[0] == 28);
+  CHECK(placesOf(division, 8, 0, 2)[0] == 22);
+  CHECK(placesOf(division, 10, 0, 2)[1] == 31);
+  CHECK(division.stepsUntilEndOf(1) == 11);
+  CHECK(placesOf(division, 11, 0, 2)[0] == 32);
+  CHECK(division.stepsUntilEndOf(2) == 27);
+}
+
+TEST_CASE("Division: whoever is lost in an epoch, the epoch ends when its records are trained") {
+  for (uint seed = 0; seed < 500; seed++) {
+    CAPTURE(seed);
+    std::mt19937 dice(seed);
+    uint64_t records = 40 + dice() % 200;
+    uint batchSize = 1 + dice() % 4;
+    uint workers = 2 + dice() % 3;
+    constexpr uint EPOCHS = 6;
+    kj::Vector<MemberChange> changes;
+    auto divided = [&]() { return Division(records, batchSize, workers, changes); };
+    uint64_t begin = 0;
+    for (uint epoch = 1; epoch <= EPOCHS; epoch++) {
+      // Those who are missing may come back at the beginning of an epoch.
+      auto before = divided();
+      auto present = before.membersAt(begin);
+      for (uint rank = 0; rank < workers; rank++) {
+        bool isThere = std::find(present.begin(), present.end(), rank) != present.end();
+        if (!isThere && dice() % 2 == 0) changes.add(MemberChange{rank, true, begin});
+      }
+      // The others may have begun what a lost worker left, when another one is lost.
+      uint64_t least = begin;
+      for (uint losses = dice() % 3; losses > 0; losses--) {
+        auto now = divided();
+        uint64_t end = now.stepsUntilEndOf(epoch);
+        auto members = now.membersAt(end);
+        if (members.size() == 1 || least >= end) break;
+        uint64_t step = least + dice() % (end - least);
+        changes.add(
+            MemberChange{members[dice() % members.size()], false, step, dice() % 2 == 0, end});
+        if (dice() % 2 == 0) least = end;
+      }
+      begin = divided().stepsUntilEndOf(epoch);
+    }
+    auto division = divided();
+    auto counts = [&](uint rank, uint64_t step) {
+      for (auto& change: changes) {
+        if (change.rank != rank || change.joins || step >= change.from) continue;
+        if (step > change.step || (step == change.step && !change.counts)) return false;
+      }
+      return true;
+    };
+    std::vector<uint> times((EPOCHS + 1) * records);
+    uint64_t step = 0, used = 0;
+    for (uint64_t epoch = 1; epoch <= EPOCHS; epoch++) {
+      for (; step < division.stepsUntilEndOf(epoch); step++) {
+        for (uint rank: division.membersAt(step)) {
+          if (!counts(rank, step)) continue;
+          for (auto place: placesOf(division, step, rank, batchSize)) {
+            times[place]++;
+            used++;
+          }
+        }
+      }
+      CHECK(used <= epoch * records);
+      CHECK(used + workers * batchSize > epoch * records);
+    }
+    // Records that are left at the end are the first of the next steps.
+    uint64_t last = 0;
+    bool once = true;
+    for (uint64_t place = 0; place < times.size(); place++) {
+      once = once && times[place] <= 1;
+      if (times[place] > 0) last = place;
+    }
+    CHECK(once);
+    CHECK(last < EPOCHS * records);
   }
 }
 

@@ -203,17 +203,23 @@ void Shard::rest(uint rank, uint64_t number) {
   }
   rests[rank] = true;
   resting++;
-  if (resting == rounds.workers) {
-    for (auto& flag: rests) flag = false;
-    resting = 0;
-    rested++;
-    // From here on progress may be lower. No push waits for it.
-    for (auto& held: heldSlices) {
-      for (auto& worker: held.workers) worker.due = 0;
-    }
-  } else if (rounds.counted == Rounds::FIRST) {
+  if (endRestIfAll()) return;
+  if (rounds.counted == Rounds::FIRST) {
     for (auto& held: heldSlices) closeRoundIfFull(held);
   }
+}
+
+// If all members rest, lets all of them count again.
+bool Shard::endRestIfAll() {
+  if (resting == 0 || resting + outside < rounds.workers) return false;
+  for (auto& flag: rests) flag = false;
+  resting = 0;
+  rested++;
+  // From here on progress may be lower. No push waits for it.
+  for (auto& held: heldSlices) {
+    for (auto& worker: held.workers) worker.due = 0;
+  }
+  return true;
 }
 
 void Shard::requireMember(uint rank) const {
@@ -223,7 +229,8 @@ void Shard::requireMember(uint rank) const {
 }
 
 void Shard::fence(uint rank) {
-  KJ_REQUIRE(rounds.counted == Rounds::ALL, "in this mode, the members of a job do not change");
+  KJ_REQUIRE(rounds.counted == Rounds::ALL || rounds.counted == Rounds::EACH,
+      "in this mode, the members of a job do not change");
   KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
   if (memberships[rank] != Membership::MEMBER) return;
   memberships[rank] = Membership::FENCED;
@@ -243,6 +250,11 @@ void Shard::leave(uint rank) {
   memberships[rank] = Membership::OUTSIDE;
   outside++;
   KJ_REQUIRE(outside < rounds.workers, "the last worker leaves", rank);
+  if (rests[rank]) {
+    rests[rank] = false;
+    resting--;
+  }
+  endRestIfAll();
   for (auto& held: heldSlices) {
     if (held.workers[rank].gradient != nullptr) held.ofLeavers++;
     closeRoundIfFull(held);
@@ -253,8 +265,13 @@ void Shard::admit(uint rank, uint64_t step) {
   KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
   KJ_REQUIRE(memberships[rank] == Membership::OUTSIDE, "this worker is a member already", rank);
   for (auto& held: heldSlices) {
-    KJ_REQUIRE(held.initialized && held.version == step && held.pushes == 0,
-        "a worker joins while a round waits for pushes", rank, step, held.version, held.pushes);
+    KJ_REQUIRE(held.initialized && held.pushes == 0,
+        "a worker joins while a round waits for pushes", rank, held.pushes);
+    for (auto other: kj::indices(held.workers)) {
+      auto& worker = held.workers[other];
+      KJ_REQUIRE(!isMember(other) || (worker.steps == step && worker.due <= progress(held)),
+          "a worker joins where the others do not stand", rank, step, other, worker.steps);
+    }
   }
   memberships[rank] = Membership::MEMBER;
   outside--;
@@ -345,11 +362,12 @@ uint64_t Shard::progress(const HeldSlice& held) const {
   return rounds.isBounded() ? slowest(held) : held.version;
 }
 
-// Returns how many steps every worker has pushed that does not rest.
+// Returns how many steps every member has pushed that does not rest.
 uint64_t Shard::slowest(const HeldSlice& held) const {
   uint64_t least = kj::maxValue;
   for (auto rank: kj::indices(held.workers)) {
-    if (!rests[rank]) least = kj::min(least, held.workers[rank].steps);
+    if (rests[rank] || memberships[rank] == Membership::OUTSIDE) continue;
+    least = kj::min(least, held.workers[rank].steps);
   }
   return least;
 }

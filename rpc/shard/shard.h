@@ -69,8 +69,8 @@ public:
   // the worker has rested before. A repeated call has no effect.
   void rest(uint rank, uint64_t number);
 
-  // The members of a job may change where a round takes a push of every worker (Rounds::ALL). At
-  // first, all ranks are members.
+  // The members of a job may change where a round takes a push of every worker (Rounds::ALL), or
+  // each push is a round (Rounds::EACH). At first, all ranks are members.
   //
   // Worker `rank` was lost: refuses whatever it still sends. What it has pushed stays in its
   // rounds. Rounds that lack its push still wait. A repeated call has no effect.
@@ -81,11 +81,12 @@ public:
   };
   // Returns how many steps `rank` has pushed of each slice of this shard.
   kj::Array<SliceSteps> pushedBy(uint rank) const;
-  // Fences `rank`, and lets rounds close without it: a sum is divided by the images of those who
-  // have pushed. May advance the progress of every slice. A repeated call has no effect.
+  // Fences `rank`, and lets nobody wait for it any more. Rounds close without it: a sum is divided
+  // by the images of those who have pushed. May advance the progress of every slice. A repeated
+  // call has no effect.
   void leave(uint rank);
-  // Worker `rank`, which is no member, becomes one: rounds from step `step` on wait for it. Every
-  // slice must stand there, with all pushes answered.
+  // Worker `rank`, which is no member, becomes one: rounds from step `step` on wait for it. All
+  // others must stand there, with all pushes answered.
   void admit(uint rank, uint64_t step);
   bool isMember(uint rank) const { return memberships[rank] == Membership::MEMBER; }
   // Throws DISCONNECTED if worker `rank` is no member, as do its pushes and lend().
@@ -172,6 +173,7 @@ private:
   void apply(HeldSlice& held, const Round& round, uint64_t staleness = 0);
   void addBuffer(HeldSlice& held);
   void giveBack(HeldSlice& held, WorkerState& worker);
+  bool endRestIfAll();
 
   const Rounds rounds;
   const kj::ArrayPtr<const Slice> slices;  // of the placement

@@ -104,6 +104,60 @@ TEST_CASE("Shard: a worker joins between two steps, and only there") {
   CHECK(updater.divisors[1] == 2);
 }
 
+TEST_CASE("Shard: where each push is a round, nobody waits for a worker that has left") {
+  auto placement = placeBalanced(makeKeys({2}), 4096, 1);
+  MeanUpdater updater;
+  auto rounds = roundsOf("dist_ssp", 3);
+  rounds.staleness = 1;
+  Shard shard(placement, 0, rounds, updater);
+  shard.initialize(0, filled(2, 0));
+  for (uint rank: {0, 1, 2}) shard.lend(rank, 0);
+  auto gradient = filled(2, 3);
+  // Worker 0 is two steps ahead of worker 2.
+  uint64_t due = 0;
+  for (uint64_t step: {0, 1}) {
+    shard.push(1, 0, step, gradient);
+    shard.lend(1, 0);
+    due = shard.push(0, 0, step, gradient);
+    shard.lend(0, 0);
+  }
+  CHECK(shard.progress(0) < due);
+  shard.fence(2);
+  CHECK_THROWS(shard.push(2, 0, 0, gradient));
+  CHECK(shard.pushedBy(2)[0].steps == 0);
+  CHECK(shard.progress(0) < due);
+  shard.leave(2);
+  CHECK(shard.progress(0) >= due);
+  CHECK(shard.counts().pushed == 4);
+  // A push keeps the weight that it had.
+  CHECK(updater.divisors.back() == 3);
+
+  // The rest is over when the two others rest.
+  shard.rest(0, 0);
+  shard.rest(1, 0);
+  CHECK_THROWS(shard.admit(2, 1));
+  shard.admit(2, 2);
+  for (uint rank: {0, 1, 2}) shard.lend(rank, 0);
+  shard.push(0, 0, 2, gradient);
+  shard.lend(0, 0);
+  due = shard.push(0, 0, 3, gradient);
+  CHECK(shard.progress(0) < due);
+  shard.push(2, 0, 2, gradient);
+  CHECK(shard.progress(0) < due);
+  shard.push(1, 0, 2, gradient);
+  CHECK(shard.progress(0) >= due);
+
+  // A worker that rests and then leaves does not rest any more.
+  shard.lend(1, 0);
+  shard.lend(2, 0);
+  shard.rest(2, 1);
+  shard.leave(2);
+  shard.rest(0, 1);
+  shard.rest(1, 1);
+  CHECK_THROWS(shard.rest(1, 3));
+  shard.rest(1, 2);
+}
+
 // One worker of a job whose members change.
 struct TestWorker {
   bool isMember = true;

@@ -62,10 +62,12 @@ constexpr LossPolicy LOSS_POLICIES[] = {
         true, false},
     {"continue",
         "If a worker is lost, the others go on without it, and the launcher starts another one in "
-        "its place, which joins between two steps. A loss costs no step, but the results are not "
-        "those of a run without the loss: see docs/reliability.md. If a server or the coordinator "
-        "is lost, or fewer than `elastic.min` workers would be left, all roles are started again "
-        "as with `restart`. For launcher `local` and mode `dist_sync`.",
+        "its place, which joins between two steps, or in asynchronous modes between two epochs. So "
+        "does a worker that receives SIGTERM, after it has ended its step. A loss costs no step, "
+        "but the results are not those of a run without the loss: see docs/reliability.md. If a "
+        "server or the coordinator is lost, or fewer than `elastic.min` workers would be left, all "
+        "roles are started again as with `restart`. For launcher `local` and modes `dist_sync`, "
+        "`dist_async`, `dist_ssp` and `dc_asgd`.",
         true, true},
 };
 

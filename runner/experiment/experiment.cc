@@ -190,6 +190,39 @@ LogConfig LogConfig::read(configs::Reader& reader) {
 
 namespace {
 
+// Why the workers that are left cannot go on in this mode, and the way out.
+struct Dependence {
+  kj::StringPtr why;
+  kj::StringPtr wayOut;
+};
+
+// Returns what the workers of a job depend on each other for. Null if each can be lost.
+kj::Maybe<Dependence> dependenceOfWorkers(const Experiment& experiment) {
+  constexpr kj::StringPtr OTHER_MODE =
+      "write on_loss = \"restart\", or choose kvstore.mode = \"dist_sync\" or \"dist_async\""_kj;
+  auto& mode = *experiment.kvstore.mode;
+  uint workers = experiment.cluster.workers;
+  auto counted = experiment.rounds().counted;
+  if (!experiment.kvstore.exchanges()) return Dependence{"it has one worker only"_kj, OTHER_MODE};
+  if (!experiment.kvstore.hasServers()) {
+    return Dependence{"every worker holds a share of the parameters"_kj, OTHER_MODE};
+  }
+  if (mode.stepsAlone() != nullptr) {
+    return Dependence{
+        "every worker trains weights of its own, which are lost with it"_kj, OTHER_MODE};
+  }
+  if (mode.ownUpdates() != nullptr) {
+    return Dependence{"with update = \"worker\", the workers keep the state of the optimizer"_kj,
+        "write on_loss = \"restart\", or update = \"server\""_kj};
+  }
+  bool takesAll = counted == rpc::Rounds::ALL && mode.rounds(workers).aggregate == workers;
+  if (!takesAll && counted != rpc::Rounds::EACH) {
+    return Dependence{"with `aggregate`, an update takes a fixed number of pushes"_kj,
+        "write on_loss = \"restart\", or leave `aggregate` out"_kj};
+  }
+  return nullptr;
+}
+
 // Reports a job that cannot go on without a worker but shall.
 void checkContinues(const Experiment& experiment, configs::Reader& reader) {
   auto& cluster = experiment.cluster;
@@ -202,17 +235,10 @@ void checkContinues(const Experiment& experiment, configs::Reader& reader) {
                "` cannot start a worker while the others go on"),
         "write on_loss = \"restart\", or choose launcher = \"local\"", "cluster.launcher");
   }
-  auto& kvstore = experiment.kvstore;
-  bool isSync = kvstore.hasServers() && experiment.rounds().counted == rpc::Rounds::ALL &&
-                kvstore.mode->stepsAlone() == nullptr && kvstore.mode->ownUpdates() == nullptr &&
-                kvstore.mode->rounds(cluster.workers).aggregate == cluster.workers;
-  if (!isSync) {
-    refuse(kj::str("mode `", kvstore.modeName(),
-               "` does not go on without a worker as the file "
-               "has it, because that needs servers whose updates take a push of every worker"),
-        "write on_loss = \"restart\", or kvstore.mode = \"dist_sync\" without `aggregate` and "
-        "with update = \"server\"",
-        "kvstore.mode");
+  KJ_IF_MAYBE(needs, dependenceOfWorkers(experiment)) {
+    refuse(kj::str("mode `", experiment.kvstore.modeName(),
+               "` cannot go on without a worker: ", needs->why),
+        needs->wayOut, "kvstore.mode");
   }
   if (experiment.checkpoint.keepBest) {
     refuse(kj::str("the worker that keeps the weights of the best epoch may be lost"),

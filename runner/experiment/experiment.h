@@ -79,6 +79,11 @@ struct Experiment {
 
   // When pushes become updates.
   rpc::Rounds rounds() const { return kvstore.rounds(cluster.seats()); }
+  // Whether the workers of a job that goes on without a lost one take over its records at the end
+  // of the epoch, because nobody waits for its pushes. Otherwise they do so two steps later.
+  bool changesAtEpochEnds() const {
+    return cluster.onLoss->continues && rounds().counted == rpc::Rounds::EACH;
+  }
   // Returns into how many shards the parameters are divided.
   uint shards() const { return kvstore.shards(cluster.servers, cluster.workers); }
   // Returns the images of one step of the whole job.

@@ -84,7 +84,7 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
       tasks(*this) {
   auto& cluster = experiment.cluster;
   KJ_IF_MAYBE(checkpoint, from) {
-    epochsChecked = epochsTrained = checkpoint->point.epoch - 1;
+    epochsChecked = epochsStepped = epochsTrained = checkpoint->point.epoch - 1;
     eachEventButSpeed(folder, [this](Event::Reader event) {
       if (event.isBadRecord()) badRecords.insert(kj::str(event.getBadRecord().getReason()));
       if (event.isMembership()) members.add(changeOf(event.getIndex(), event.getMembership()));
@@ -322,8 +322,8 @@ void Job::report(Seat& seat, Event::Reader event, bool lostPeer) {
 }
 
 void Job::requireStarted(const Seat& seat) const {
-  KJ_REQUIRE(joined == seats.size(), "a worker trains before all roles have joined", seat.index,
-      joined, seats.size());
+  KJ_REQUIRE(joined >= expected, "a worker trains before all roles have joined", seat.index, joined,
+      expected);
 }
 
 kj::Promise<void> Job::meet(
@@ -341,8 +341,21 @@ kj::Promise<void> Job::meet(
 void Job::closeMeeting() {
   auto point = meeting.point();
   uint epoch = meeting.presentEpoch();
+  uint64_t step = meeting.presentStep();
+  // The events of a checkpoint tell who is a member at its step.
   if (point == MeetingPoint::SAVED) {
-    tasks.add(save(epoch, meeting.presentStep()));
+    tasks.add(changing.addBranch().then([this, epoch, step]() { return save(epoch, step); }));
+    return;
+  }
+  if (point == MeetingPoint::STEPPED) {
+    tasks.add(changing.addBranch().then([this, epoch, step]() {
+      if (endOf(epoch) > step) {
+        meeting.repeat();
+      } else {
+        epochsStepped = epoch;
+      }
+      endMeeting();
+    }));
     return;
   }
   if (point == MeetingPoint::TRAINED) epochsTrained = epoch;

@@ -180,6 +180,8 @@ private:
   bool hasBegun() const;
   // Carries out changes of the members one after the other.
   void change(kj::Function<kj::Promise<void>()> change);
+  // Returns how many steps a worker makes until the end of this epoch, as far as is known.
+  uint64_t endOf(uint epoch) const;
   // Worker `rank` was lost in epoch `epoch`, or has left.
   kj::Promise<void> goOnWithout(uint rank, uint epoch, bool left);
   // Before the job starts: tells the servers for which ranks no round waits.
@@ -261,6 +263,7 @@ private:
   kj::Maybe<uint> missingAt;         // `joined` then
   kj::Vector<kj::String> strangers;  // sentences of noteRefused(), each once, and only a few
   uint finished = 0;
+  uint epochsStepped = 0;  // of which all workers have made all steps: see MeetingPoint.stepped
   uint epochsTrained = 0;  // that all workers have ended
   kj::String weightsSha256;
   kj::HashSet<kj::String> badRecords;  // the reasons that were logged already

@@ -156,9 +156,16 @@ kj::Promise<void> Job::tellMembers() {
   return kj::joinPromises(calls.releaseAsArray());
 }
 
+uint64_t Job::endOf(uint epoch) const {
+  io::Division division(facts.trainingRecords, experiment.data.batchSize,
+      experiment.cluster.workers, members.changes());
+  return facts.stepsUntilEndOf(epoch, experiment, division);
+}
+
 // A worker ends a step only when every slice was answered. Until the servers are told in the last
 // step here, none closes a round that lacks the lost worker's push. So all others know of the
-// change before one of them ends that step.
+// change before one of them ends that step. In modes where each push is a round, they know of it
+// before they end the epoch: see MeetingPoint.stepped.
 kj::Promise<void> Job::goOnWithout(uint rank, uint epoch, bool left) {
   auto runs = kj::refcounted<FencedRuns>();
   return tellServers([rank, &runs = *runs](Member::Client& server) {
@@ -176,8 +183,11 @@ kj::Promise<void> Job::goOnWithout(uint rank, uint epoch, bool left) {
         auto last = lastPushesOf(all);
         io::MemberChange change{
             .rank = rank, .joins = false, .step = last.step, .counts = last.held.size() > 0};
+        // Where nobody waits for its pushes, the others may be anywhere in this epoch.
+        uint lostIn = experiment.changesAtEpochEnds() ? epochsStepped + 1 : epoch;
+        if (experiment.changesAtEpochEnds()) change.from = endOf(lostIn);
         members.add(change);
-        reportChange(change, epoch, rangesText(last.held), left);
+        reportChange(change, lostIn, rangesText(last.held), left);
         return tellMembers();
       })
       .then([this, rank]() {
@@ -226,6 +236,10 @@ kj::Promise<void> Job::admitSoon() {
   bool waits = false;
   for (auto& seat: seats) waits = waits || (seat.entering != nullptr && !seat.isMember);
   if (!waits || over || finished > 0) return kj::READY_NOW;
+  if (experiment.changesAtEpochEnds()) {
+    saver.stopAtNextEpoch();
+    return timer.afterDelay(ADMITS_AGAIN).then([this]() { return admitSoon(); });
+  }
   return askToSave().then([this](bool) { return timer.afterDelay(ADMITS_AGAIN); }).then([this]() {
     return admitSoon();
   });

@@ -49,6 +49,8 @@ public:
   bool isForNextEpoch() const { return nextEpoch; }
   // The same. Returns true once.
   bool takeNextEpoch();
+  // Lets the workers stop at the beginning of the next epoch.
+  void stopAtNextEpoch() { nextEpoch = true; }
 
   // Asks the workers to stop soon. `furthest`: how many steps one of them has made at least.
   // Resolves when they have agreed to stop, or when it is known that this epoch is too short, or

@@ -20,7 +20,7 @@ struct Contribution {
   kj::Array<float> statistics;
   bool stopsNext = false;  // of the outcome: see `stopNext` in job.capnp
   // Of the outcome: which part of how many this worker validates next, and whether all validate
-  // again.
+  // again, or make more steps before the epoch ends.
   uint part = 0;
   uint parts = 1;
   bool again = false;
@@ -52,6 +52,8 @@ public:
   uint parts() const;
   // Tells the workers to stop before their next step. Call it before end().
   void stopNext() { result.stopsNext = true; }
+  // Tells the workers to make more steps and to meet again. Call it before end().
+  void repeat() { result.again = true; }
   // Lets all workers go on. Call when the meeting is full.
   void end();
 

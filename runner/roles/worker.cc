@@ -278,9 +278,33 @@ private:
       division = *KJ_ASSERT_NONNULL(ownDivision);
       batches.divideBy(divide(), state.step);
       if (isBatchSet) takeBatch();
-      epochEnd = facts.stepsUntilEndOf(epoch, experiment, division);
-      ioThread->stopPoint().moveEnd(epochEnd);
+      setEnd(epoch);
+      ioThread->stopPoint().moveEnd(stretchEnd);
     }
+  }
+
+  // Finds the end of this epoch, and where the worker meets the others before.
+  void setEnd(uint epoch) {
+    epochEnd = stretchEnd = facts.stepsUntilEndOf(epoch, experiment, division);
+    if (!experiment.changesAtEpochEnds()) return;
+    // Some of the others may not know of a loss yet, and take this step for the end of the epoch.
+    KJ_IF_MAYBE(known, division) {
+      stretchEnd = kj::min(epochEnd, known->nextChangeAfter(state.step));
+    }
+  }
+
+  // Where changes of the members wait for the end of an epoch: waits until all workers have made
+  // their steps. Returns whether there are more, those of a worker that was lost.
+  bool takesOver(uint epoch) {
+    if (!experiment.changesAtEpochEnds()) return false;
+    store.rest();
+    auto met = ioThread->meet(epoch, state.step, MeetingPoint::STEPPED, {}, nullptr);
+    if (!met.again) return false;
+    if (experiment.rounds().needsRest()) store.refresh();
+    heedChanges(epoch);
+    setEnd(epoch);
+    ioThread->stopPoint().moveEnd(stretchEnd);
+    return true;
   }
 
   // Saves the job between two steps, if the file or the coordinator says so. Returns whether it
@@ -327,27 +351,30 @@ private:
   // Trains for one epoch, or for the rest of it.
   void train(uint epoch) {
     state.show(progress);
-    epochEnd = facts.stepsUntilEndOf(epoch, experiment, division);
-    ioThread->stopPoint().beginEpoch(state.step, epochEnd);
+    setEnd(epoch);
+    ioThread->stopPoint().beginEpoch(state.step, stretchEnd);
     heedChanges(epoch);
     uint64_t begin = facts.stepsUntilEndOf(epoch - 1, experiment, division);
     bool inEpoch = experiment.log.style->count == LogStyle::IN_EPOCH;
     uint64_t counted = inEpoch ? begin : 0;
-    while (state.step < epochEnd) {
-      bool saved = saveIfDue();
-      heedChanges(epoch);
-      // The members may have changed. Then the epoch may be over, or the worker asked to stop here.
-      if (saved) continue;
-      leaveIfPlanned(epoch);
-      leaveIfAsked();
-      trainStep(state.step + 1 == epochEnd);
-      uint64_t done = state.step - counted;
-      bool full = done % experiment.log.every == 0;
-      if (full || (inEpoch && state.step == epochEnd)) {
-        fetchSums();
-        reports.speed(epoch, done, !full, epochEnd - begin);
+    do {
+      while (state.step < stretchEnd) {
+        bool saved = saveIfDue();
+        heedChanges(epoch);
+        // The members may have changed. Then the epoch may be over, or the worker asked to stop
+        // here.
+        if (saved) continue;
+        leaveIfPlanned(epoch);
+        leaveIfAsked();
+        trainStep(state.step + 1 == stretchEnd);
+        uint64_t done = state.step - counted;
+        bool full = done % experiment.log.every == 0;
+        if (full || (inEpoch && state.step == epochEnd)) {
+          fetchSums();
+          reports.speed(epoch, done, !full, epochEnd - begin);
+        }
       }
-    }
+    } while (takesOver(epoch));
     fetchSums();
     verb.restart_s();
     store.rest();
@@ -549,6 +576,7 @@ private:
   kj::Maybe<kj::Own<const io::Division>> ownDivision;
   kj::Maybe<const io::Division&> division;  // null: the members have not changed
   uint64_t epochEnd = 0;                    // the first step after the present epoch
+  uint64_t stretchEnd = 0;                  // not after it: see setEnd()
   TrainingState state;
   BestEpoch best;
   kj::Array<float>

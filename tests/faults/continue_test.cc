@@ -55,6 +55,8 @@ struct Course {
   uint least = kj::maxValue;  // workers at a time
   uint started = 0;
   kj::Vector<uint> validated;  // images, by event
+  kj::Vector<double> pushed;   // slices, until the end of each epoch
+  kj::Vector<uint> lostUntil;  // workers, until then
 
   explicit Course(const Run& run) {
     for (auto& line: linesOf(run.read("events.jsonl"))) {
@@ -63,6 +65,14 @@ struct Course {
       runner::parseEvent(line, event);
       if (event.isStarted()) started++;
       if (event.isValidated()) validated.add(event.getValidated().getImages());
+      if (event.isCounted()) {
+        auto counted = event.getCounted();
+        if (counted.getEpoch() > pushed.size()) {
+          pushed.add(0);
+          lostUntil.add(lost);
+        }
+        pushed.back() += counted.getPushes().getPushed();
+      }
       if (!event.isMembership()) continue;
       auto change = event.getMembership();
       change.getJoined() ? joined++ : lost++;
@@ -115,6 +125,58 @@ TEST_CASE("a job goes on over TCP, with compression, as with shared memory") {
           "kvstore.compression={kind='2bit',threshold=0.01}"},
       LOSSES);
   checkWentOn(*run, 2);
+}
+
+// Checks that every epoch had a push of each of its batches, and no other. The first one had no
+// loss.
+void checkUsedOnce(const Run& run, uint batches) {
+  Course course(run);
+  REQUIRE(course.pushed.size() > 1);
+  uint slices = uint(course.pushed[0] / batches);
+  CHECK(slices * batches == course.pushed[0]);
+  for (size_t i: kj::indices(course.pushed)) {
+    CAPTURE(i);
+    double all = (i + 1) * batches;
+    CHECK(course.pushed[i] <= slices * all);
+    // Batches that do not fill a step of all workers wait for the next epoch. A lost worker may
+    // have pushed only some slices of a batch.
+    CHECK(course.pushed[i] > slices * (all - 3 - course.lostUntil[i]));
+  }
+}
+
+TEST_CASE("in modes where nobody waits, the others take over the epoch of a lost worker") {
+  constexpr Loss LOSSES[] = {
+      {"Epoch[1] Batch [100]"_kj, "worker"_kj, 1},
+      {"Epoch[3] Batch [100]"_kj, "worker"_kj, 0, SIGTERM},
+      {"Epoch[5] Batch [100]"_kj, "worker"_kj, 2, SIGSTOP},
+  };
+  constexpr kj::StringPtr ASYNC[] = {
+      "kvstore.mode=dist_async"_kj, "train.epochs=9"_kj, "checkpoint.every_s=1"_kj};
+  constexpr kj::StringPtr BOUNDED[] = {"kvstore.mode=dist_ssp"_kj, "kvstore.staleness=2"_kj,
+      "train.epochs=9"_kj, "kvstore.transport=tcp"_kj};
+  constexpr kj::StringPtr COMPENSATED[] = {"kvstore.mode=dc_asgd"_kj, "train.epochs=9"_kj};
+  const Words MODES[] = {ASYNC, BOUNDED, COMPENSATED};
+  for (auto settings: MODES) {
+    CAPTURE(settings[0]);
+    auto run = losing(SHORT, settings, LOSSES);
+    checkWentOn(*run, 3);
+    checkUsedOnce(*run, 1200);
+    CHECK(Course(*run).left == 1);
+  }
+}
+
+TEST_CASE("in such a mode, a job that lost a worker goes on after a break") {
+  constexpr Loss LOSSES[] = {{"Epoch[1] Batch [100]"_kj, "worker"_kj, 1, SIGKILL, false},
+      {"Epoch[1] Batch [300]"_kj, "server"_kj, 0, SIGKILL, false}};
+  auto run = losing(
+      SHORT, {"kvstore.mode=dist_ssp", "train.epochs=5", "checkpoint.every_steps=40"}, LOSSES);
+  auto ended = run->command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(countOf(ended.errors, AGAIN) == 1);
+  checkNothingLeft(*run);
+  checkUsedOnce(*run, 1200);
+  CHECK(Course(*run).joined == Course(*run).lost);
 }
 
 TEST_CASE("a job that loses a server, or too many workers, goes back to its newest checkpoint") {
