@@ -66,8 +66,8 @@ constexpr LossPolicy LOSS_POLICIES[] = {
         "does a worker that receives SIGTERM, after it has ended its step. A loss costs no step, "
         "but the results are not those of a run without the loss: see docs/reliability.md. If a "
         "server or the coordinator is lost, or fewer than `elastic.min` workers would be left, all "
-        "roles are started again as with `restart`. For launcher `local` and modes `dist_sync`, "
-        "`dist_async`, `dist_ssp` and `dc_asgd`.",
+        "roles are started again as with `restart`. For launchers `local` and `ssh`, and modes "
+        "`dist_sync`, `dist_async`, `dist_ssp` and `dc_asgd`.",
         true, true},
 };
 

@@ -230,10 +230,12 @@ void checkContinues(const Experiment& experiment, configs::Reader& reader) {
   auto refuse = [&](kj::String why, kj::StringPtr wayOut, kj::StringPtr other) {
     reader.error("cluster.on_loss", why, wayOut, kj::arrayPtr(&other, 1));
   };
-  if (cluster.launcher->word != LauncherKind::LOCAL) {
+  auto launcher = cluster.launcher->word;
+  if (launcher != LauncherKind::LOCAL && launcher != LauncherKind::SSH) {
     refuse(kj::str("launcher `", cluster.launcher->name,
                "` cannot start a worker while the others go on"),
-        "write on_loss = \"restart\", or choose launcher = \"local\"", "cluster.launcher");
+        "write on_loss = \"restart\", or choose launcher = \"local\" or \"ssh\"",
+        "cluster.launcher");
   }
   KJ_IF_MAYBE(needs, dependenceOfWorkers(experiment)) {
     refuse(kj::str("mode `", experiment.kvstore.modeName(),

@@ -102,6 +102,50 @@ TEST_CASE("roles that wake up after their replacements on another host are refus
   checkNothingLeft(hosts, {0, 1, 2});
 }
 
+// Sends `number` to the worker on a host.
+void signalWorker(const Hosts& hosts, uint host, int number) {
+  for (auto& process: hosts.processes(host)) {
+    if (contains(process.commandLine, "--role=worker")) ::kill(process.pid, number);
+  }
+}
+
+TEST_CASE("a job by ssh goes on without workers, and others take their places on their hosts") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  Hosts hosts(4, SSHD);
+  auto run = runBySsh(hosts, SHORT, "h2 h3 h4",
+      {"train.epochs=8", "cluster.workers=3", "cluster.on_loss=continue"});
+  REQUIRE(run->waitForOutput("Epoch[1] Batch [100]"));
+  signalWorker(hosts, 3, SIGKILL);
+  REQUIRE(run->waitForErrors("worker 2 has joined at step "));
+  signalWorker(hosts, 2, SIGTERM);
+  REQUIRE(run->waitForErrors("worker 1 has joined at step "));
+  auto ended = run->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.output, "weights sha256="));
+  CHECK(contains(ended.errors, "worker 2 on h4 was killed by signal 9 (Killed)"));
+  CHECK(contains(ended.errors, "worker 1 on h3 received SIGTERM"));
+  CHECK(contains(ended.errors, "worker 1 has left before step "));
+  CHECK_FALSE(contains(ended.errors, "All roles are started again"));
+  checkNothingLeft(hosts, {0, 1, 2, 3});
+}
+
+TEST_CASE("a job by ssh that could go on without a worker restarts if its host is gone") {
+  KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
+  Hosts hosts(4, SSHD);
+  auto run = runBySsh(hosts, SHORT, "h2 h3 h4",
+      {"train.epochs=3", "cluster.workers=3", "cluster.on_loss=continue",
+          "cluster.silence_timeout_s=2", "checkpoint.every_s=0.25",
+          "cluster.ssh=ssh -o ConnectTimeout=2"});
+  REQUIRE(run->waitForOutput("Epoch[1] Batch [100]"));
+  hosts.crash(3);
+  auto ended = run->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.errors, ELSEWHERE));
+  checkNothingLeft(hosts, {0, 1, 2});
+}
+
 TEST_CASE("nothing stays on a host that is cut off for good from a job by ssh") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   Hosts hosts(3, SSHD);
