@@ -100,7 +100,7 @@ constexpr configs::Word<ViewsAt> VIEWS_AT[] = {
 
 constexpr configs::IntegerLimits BATCH_SIZES = {1, 65536};
 constexpr configs::IntegerLimits HELD_OUT = {0, uint32_t(kj::maxValue)};
-constexpr configs::IntegerLimits READER_THREADS = {1, 64};
+constexpr configs::IntegerLimits READER_THREADS = {0, 64};
 constexpr configs::RealLimits GREY_LEVELS = {.atLeast = 0, .atMost = 255};
 // The largest side is that of a square of IMAGE_PIXELS_MAX.
 constexpr configs::IntegerLimits SIDES = {0, 8192};
@@ -293,7 +293,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       "Which validations of a run use these views.", VIEWS_AT, "every");
   config.readerThreads = reader.integer("reader_threads",
       "Threads per worker that read and decode images ahead of the steps. Their number does not "
-      "change what they deliver.",
+      "change what they deliver. 0: each step reads its own images.",
       READER_THREADS, 2);
   config.encoding = configs::chooseWord(reader, "encoding",
       "How pixels are stored in the record database. The default for `image_folder` is \"jpeg\".",

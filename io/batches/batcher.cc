@@ -277,6 +277,7 @@ public:
     auto before = clock.now();
     // Gives back the batch that was handed out last.
     uint64_t sequence;
+    bool readsHere;
     {
       auto locked = ring.lockExclusive();
       if (handedOut) {
@@ -285,7 +286,9 @@ public:
         handedOut = false;
       }
       sequence = locked->released;
+      readsHere = threads.size() == 0 && !locked->isFilled(sequence) && locked->canClaim();
     }
+    if (readsHere) readOne(ownReader);
     bool ended = ring.when([&](const Ring& r) { return sequence == r.end || r.isFilled(sequence); },
         [&](Ring& r) { return sequence == r.end; });
     totals.waited_ns += (clock.now() - before) / kj::NANOSECONDS;
@@ -369,26 +372,31 @@ private:
   // The body of a reader thread.
   void run() {
     kj::Maybe<BatchReader> reader;
-    for (;;) {
-      kj::Maybe<uint64_t> claimed = claim();
-      KJ_IF_MAYBE(sequence, claimed) {
-        auto& slot = slots[*sequence % slots.size()];
-        // An exception of a thread reaches nobody before the thread is joined. Therefore next()
-        // throws it.
-        slot.error = kj::runCatchingExceptions([&]() {
-          KJ_IF_MAYBE(r, reader) {
-            r->fill(slot);
-          } else {
-            reader.emplace(work).fill(slot);
-          }
-        });
-        auto locked = ring.lockExclusive();
-        locked->filled[*sequence % slots.size()] = true;
-        --locked->working;
-      } else {
-        return;
-      }
+    while (readOne(reader)) {
     }
+  }
+
+  // Waits for a free slot and reads its batch. Makes `reader` at the first call. Returns false when
+  // the batcher ends.
+  bool readOne(kj::Maybe<BatchReader>& reader) {
+    auto claimed = claim();
+    KJ_IF_MAYBE(sequence, claimed) {
+      auto& slot = slots[*sequence % slots.size()];
+      // An exception of a thread reaches nobody before the thread is joined. Therefore next()
+      // throws it.
+      slot.error = kj::runCatchingExceptions([&]() {
+        KJ_IF_MAYBE(r, reader) {
+          r->fill(slot);
+        } else {
+          reader.emplace(work).fill(slot);
+        }
+      });
+      auto locked = ring.lockExclusive();
+      locked->filled[*sequence % slots.size()] = true;
+      --locked->working;
+      return true;
+    }
+    return false;
   }
 
   // Waits for a free slot and plans its batch. Returns null when the batcher ends. Batches are
@@ -432,6 +440,7 @@ private:
 
   // Belongs to the thread that calls next().
   bool handedOut = false;
+  kj::Maybe<BatchReader> ownReader;  // without reader threads
   Batch batch;
   BatcherCounts totals;
   kj::Vector<kj::String> reports;
