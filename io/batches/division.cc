@@ -10,35 +10,36 @@ Division::Division(
     uint64_t records, uint batchSize, uint workers, kj::ArrayPtr<const MemberChange> changes)
     : records(records), batchSize(batchSize) {
   KJ_REQUIRE(records > 0 && batchSize > 0 && workers > 0, records, batchSize, workers);
-  Stretch all{0, 0, {}, 0, {}};
+  Stretch all{0, 0, 0, {}, 0, {}};
   for (uint rank = 0; rank < workers; rank++) all.members.add(rank);
   stretches.add(kj::mv(all));
 
   auto sorted = kj::heapArray<MemberChange>(changes);
   std::sort(sorted.begin(), sorted.end(), [](const MemberChange& a, const MemberChange& b) {
-    if (a.first() != b.first()) return a.first() < b.first();
-    if (a.joins != b.joins) return b.joins;
+    auto orderOf = [](const MemberChange& c) { return c.from > 0 ? c.from : c.step; };
+    if (orderOf(a) != orderOf(b)) return orderOf(a) < orderOf(b);
+    if (a.joins != b.joins) return a.joins;
     return a.step != b.step ? a.step < b.step : a.rank < b.rank;
   });
-  for (size_t begin = 0; begin < sorted.size();) {
-    size_t end = begin + 1;
-    while (end < sorted.size() && sorted[end].first() == sorted[begin].first()) end++;
-    addStretch(sorted.slice(begin, end));
-    begin = end;
-  }
+  for (auto& change: sorted) addStretch(change);
 }
 
-void Division::addStretch(kj::ArrayPtr<const MemberChange> changes) {
+uint64_t Division::firstOf(const MemberChange& change) const {
+  if (change.joins || change.from > 0) return change.first();
+  uint64_t epoch = 1;
+  while (stepsUntilEndOf(epoch) <= change.step) epoch++;
+  return kj::min(change.first(), stepsUntilEndOf(epoch));
+}
+
+void Division::addStretch(const MemberChange& change) {
   auto& last = stretches.back();
-  uint64_t first = changes[0].first();
+  uint64_t first = firstOf(change);
   uint64_t used = (first - last.begin) * last.perStep(batchSize);
-  Stretch next{first, last.consumed + used, {}, 0, {}};
+  Stretch next{change.step, first, last.consumed + used, {}, 0, {}};
   next.members.addAll(last.members);
-  for (auto& change: changes) {
-    if (change.joins) {
-      next.members.add(change.rank);
-      continue;
-    }
+  if (change.joins) {
+    next.members.add(change.rank);
+  } else {
     for (uint64_t step = change.step + (change.counts ? 1 : 0); step < first; step++) {
       auto& stretch = stretchAt(step);
       KJ_IF_MAYBE(offset, offsetOf(stretch, step, change.rank)) {
@@ -117,7 +118,7 @@ uint64_t Division::stepsUntilEndOf(uint64_t epoch) const {
     auto& stretch = stretches[i];
     uint64_t left = all - kj::min(all, stretch.consumed);
     uint64_t end = stretch.begin + left / stretch.perStep(batchSize);
-    if (i + 1 == stretches.size() || end < stretches[i + 1].begin) return end;
+    if (i + 1 == stretches.size() || end <= stretches[i + 1].changed) return end;
   }
 }
 

@@ -26,7 +26,9 @@ struct MemberChange {
   uint64_t from = 0;
 
   // Returns the first step that is divided among the new members. Steps that were begun end as they
-  // began.
+  // began. But the step after the end of an epoch is begun by nobody before all pushes of the epoch
+  // are answered. If the others wait for the lost worker's pushes, all then know of the loss, and
+  // that step is divided among the new members.
   uint64_t first() const { return joins ? step : from > 0 ? from : step + 2; }
 
   bool operator==(const MemberChange&) const = default;
@@ -48,7 +50,8 @@ public:
   void places(uint64_t step, uint rank, kj::ArrayPtr<uint64_t> out) const;
 
   // Returns how many steps a worker makes until the end of epoch `epoch` (from 1): as many as take
-  // no more than the records of `epoch` passes. Records that went back do not count as taken.
+  // no more than the records of `epoch` passes. Records that went back do not count as taken. The
+  // loss of a worker that has pushed all steps of an epoch does not move the end of that epoch.
   uint64_t stepsUntilEndOf(uint64_t epoch) const;
 
   // Returns the first step after `step` from which on other members divide the records.
@@ -67,6 +70,7 @@ private:
   // The steps from one change to the next. They read the records that went back, and then the
   // stream from `rest` on.
   struct Stretch {
+    uint64_t changed;   // the step of the change
     uint64_t begin;     // the first step
     uint64_t consumed;  // records that the steps before have used
     kj::Vector<Range> returned;
@@ -82,7 +86,9 @@ private:
   kj::Maybe<uint64_t> offsetOf(const Stretch& stretch, uint64_t step, uint rank) const;
   // Adds to `out` the places of `size` records from `offset` on of what the stretch reads.
   static void add(const Stretch& stretch, uint64_t offset, uint64_t size, kj::Vector<Range>& out);
-  void addStretch(kj::ArrayPtr<const MemberChange> changes);
+  // Returns the first step that is divided among the new members, who know of the earlier changes.
+  uint64_t firstOf(const MemberChange& change) const;
+  void addStretch(const MemberChange& change);
 
   uint64_t records;
   uint batchSize;

@@ -209,19 +209,46 @@ TEST_CASE("Division: the end of an epoch that is over does not move, and no epoc
   for (uint seed = 0; seed < 500; seed++) {
     CAPTURE(seed);
     RandomJob job(seed);
-    // A worker hears of a change before its first step.
+    // At the end of an epoch, workers know of all losses in earlier steps, and perhaps of more.
     Division whole(job.records, job.batchSize, job.workers, job.changes);
     for (size_t known = 0; known < job.changes.size(); known++) {
       Division before(job.records, job.batchSize, job.workers, job.changes.slice(0, known));
       uint64_t first = kj::maxValue;
       for (size_t i = known; i < job.changes.size(); i++) {
-        first = kj::min(first, job.changes[i].first());
+        first = kj::min(first, job.changes[i].step);
       }
       for (uint64_t epoch = 1; epoch < 20; epoch++) {
         uint64_t end = before.stepsUntilEndOf(epoch);
-        if (end < first) CHECK(whole.stepsUntilEndOf(epoch) == end);
+        if (end <= first) CHECK(whole.stepsUntilEndOf(epoch) == end);
         CHECK(whole.stepsUntilEndOf(epoch) <= whole.stepsUntilEndOf(epoch + 1));
       }
+    }
+  }
+}
+
+TEST_CASE("Division: at the end of an epoch, fewer records are left than a step takes") {
+  for (uint seed = 0; seed < 500; seed++) {
+    CAPTURE(seed);
+    RandomJob job(seed);
+    Division division(job.records, job.batchSize, job.workers, job.changes);
+    for (uint64_t epoch = 1; epoch < 20; epoch++) {
+      uint64_t end = division.stepsUntilEndOf(epoch);
+      uint64_t used = 0;
+      for (uint64_t step = 0; step < end; step++) {
+        for (uint rank: division.membersAt(step)) {
+          if (job.counts(rank, step)) used += job.batchSize;
+        }
+      }
+      // Those who were lost in step `end` or later are still members. A join at step `end` may have
+      // ended the epoch.
+      kj::Vector<MemberChange> before;
+      for (auto& change: job.changes) {
+        if (change.step < end + (change.joins ? 1 : 0)) before.add(change);
+      }
+      Division known(job.records, job.batchSize, job.workers, before);
+      CHECK(known.stepsUntilEndOf(epoch) == end);
+      CHECK(used <= epoch * job.records);
+      CHECK(used + known.membersAt(end).size() * job.batchSize > epoch * job.records);
     }
   }
 }

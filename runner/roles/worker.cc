@@ -367,6 +367,15 @@ private:
         leaveIfPlanned(epoch);
         leaveIfAsked();
         trainStep(state.step + 1 == stretchEnd);
+        bool continues = experiment.cluster.onLoss->continues && !experiment.changesAtEpochEnds();
+        if (state.step == epochEnd && continues) {
+          // Of a loss that moves the end of the epoch, the worker hears before its pushes are
+          // answered.
+          verb.restart_s();
+          store.settle();
+          charge(rpc::TracePoint::PULL, state.times.pull_s, 0);
+          heedChanges(epoch);
+        }
         uint64_t done = state.step - counted;
         bool full = done % experiment.log.every == 0;
         if (full || (inEpoch && state.step == epochEnd)) {
