@@ -334,6 +334,7 @@ kj::Promise<void> Job::meet(
       point != MeetingPoint::TRAINED || contribution.statistics.size() == graph.statisticsSize,
       "statistics of another network", contribution.statistics.size(), graph.statisticsSize);
   auto over = meeting.join(seat.index, epoch, step, point, kj::mv(contribution));
+  seat.step = kj::max(seat.step, step);
   if (meeting.isFull()) closeMeeting();
   return over;
 }
@@ -344,11 +345,11 @@ void Job::closeMeeting() {
   uint64_t step = meeting.presentStep();
   // The events of a checkpoint tell who is a member at its step.
   if (point == MeetingPoint::SAVED) {
-    tasks.add(changing.addBranch().then([this, epoch, step]() { return save(epoch, step); }));
+    tasks.add(whenSettled().then([this, epoch, step]() { return save(epoch, step); }));
     return;
   }
   if (point == MeetingPoint::STEPPED) {
-    tasks.add(changing.addBranch().then([this, epoch, step]() {
+    tasks.add(whenSettled().then([this, epoch, step]() {
       if (endOf(epoch) > step) {
         meeting.repeat();
       } else {

@@ -176,12 +176,14 @@ private:
   // Why the job cannot go on without this role, as the end of a sentence. Empty: that is nobody's
   // wish. Null if it can.
   kj::Maybe<kj::String> whyNotWithout(const Seat& seat) const;
-  // Whether every member has made a step since the job was started.
-  bool hasBegun() const;
+  // Whether every member had made a step since the job was started, when `lost` was lost.
+  bool hadBegunBefore(const Seat& lost) const;
   // Carries out changes of the members one after the other.
   void change(kj::Function<kj::Promise<void>()> change);
   // Returns how many steps a worker makes until the end of this epoch, as far as is known.
   uint64_t endOf(uint epoch) const;
+  // Resolves when no change is left to be carried out.
+  kj::Promise<void> whenSettled();
   // Worker `rank` was lost in epoch `epoch`, or has left.
   kj::Promise<void> goOnWithout(uint rank, uint epoch, bool left);
   // Before the job starts: tells the servers for which ranks no round waits.
@@ -253,6 +255,7 @@ private:
   JobMembers members;
   kj::Maybe<MemberPlan> plan;        // of the run that this one repeats
   kj::ForkedPromise<void> changing;  // the changes of the members so far are done
+  uint changesPending = 0;           // these are not
   kj::Vector<uint> newcomers;        // ranks that have not fetched yet what they begin with
   uint donor = 0;                    // the rank from which they have it
   kj::Array<kj::byte> donated;

@@ -55,9 +55,13 @@ void Job::setMember(Seat& seat, Member::Client member) {
   seat.member = capnp::membrane(kj::mv(member), kj::refcounted<Revocable>(kj::mv(paf.promise)));
 }
 
-bool Job::hasBegun() const {
+bool Job::hadBegunBefore(const Seat& lost) const {
   uint64_t begin = 0;
   KJ_IF_MAYBE(checkpoint, from) begin = checkpoint->point.step;
+  KJ_IF_MAYBE(known, plan) {
+    // It is lost when all pushes of the steps before are answered.
+    if (known->lossOf(lost.index, begin + 1) != nullptr) return true;
+  }
   for (auto& seat: seats) {
     if (seat.role == Role::WORKER && seat.isMember && seat.step <= begin) return false;
   }
@@ -70,7 +74,7 @@ kj::Maybe<kj::String> Job::whyNotWithout(const Seat& seat) const {
   if (seat.role != Role::WORKER) {
     return kj::str("; a job goes on without workers only (cluster.on_loss)");
   }
-  if (!hasBegun()) return kj::str("; the others had not begun to train");
+  if (!hadBegunBefore(seat)) return kj::str("; the others had not begun to train");
   uint left = members.count();
   for (auto& each: seats) {
     bool isLeaving = each.role == Role::WORKER && members.has(each.index) && !each.isMember;
@@ -84,11 +88,12 @@ kj::Maybe<kj::String> Job::whyNotWithout(const Seat& seat) const {
 
 void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool left) {
   if (over) return;
+  auto failWith = [&](kj::StringPtr why) {
+    lostRole = lostRole || type != kj::Exception::Type::DISCONNECTED;
+    fail(kj::str(reason, why), type);
+  };
   if (seat.isMember) {
-    KJ_IF_MAYBE(why, whyNotWithout(seat)) {
-      lostRole = lostRole || type != kj::Exception::Type::DISCONNECTED;
-      return fail(kj::str(reason, *why), type);
-    }
+    KJ_IF_MAYBE(why, whyNotWithout(seat)) return failWith(*why);
   }
   bool wasMember = seat.isMember;
   seat.isMember = false;
@@ -103,14 +108,17 @@ void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool lef
   if (!wasMember) return;
   uint epoch = epochsTrained + 1;
   change([this, rank = seat.index, epoch, left]() { return goOnWithout(rank, epoch, left); });
-  saver.abandon(seat.index);
+  if (saver.abandon(seat.index) && newcomers.size() > 0 && donated.size() == 0) {
+    return failWith(kj::str(
+        "; ", roleName(Role::WORKER, newcomers[0]), " had not been told yet what to begin with"));
+  }
   if (meeting.leave(seat.index)) closeMeeting();
 }
 
 kj::Promise<void> Job::letGo(Seat& seat) {
   KJ_REQUIRE(seat.role == Role::WORKER && seat.isMember, "only members leave, and once");
   // It may be ahead of what the others have told.
-  if (!hasBegun()) {
+  if (!hadBegunBefore(seat)) {
     return timer.afterDelay(ADMITS_AGAIN).then([this, &seat]() -> kj::Promise<void> {
       if (over || !seat.isMember) return kj::NEVER_DONE;
       return letGo(seat);
@@ -120,12 +128,19 @@ kj::Promise<void> Job::letGo(Seat& seat) {
   return changing.addBranch();
 }
 
+kj::Promise<void> Job::whenSettled() {
+  if (changesPending == 0) return kj::READY_NOW;
+  return changing.addBranch().then([this]() { return whenSettled(); });
+}
+
 void Job::change(kj::Function<kj::Promise<void>()> change) {
+  changesPending++;
   changing = changing.addBranch()
                  .then([this, change = kj::mv(change)]() mutable -> kj::Promise<void> {
                    if (over) return kj::NEVER_DONE;
                    return change();
                  })
+                 .then([this]() { changesPending--; })
                  .fork();
   tasks.add(changing.addBranch());
 }
@@ -248,7 +263,9 @@ kj::Promise<void> Job::admitSoon() {
 kj::Promise<void> Job::admitWaiting(uint64_t step) {
   // A worker that was asked to stop later stops there alone if others do not know of it. And nobody
   // joins before the last change has taken effect.
-  if (newcomers.size() > 0 || saver.hasAsked() || members.settledAt() > step) return kj::READY_NOW;
+  bool isSettled = newcomers.size() == 0 && !saver.hasAsked() && members.settledAt() <= step;
+  // A newcomer begins with a part of the checkpoint. If a worker was lost, there is none.
+  if (!isSettled || !saver.gathers(step)) return kj::READY_NOW;
   KJ_IF_MAYBE(known, plan) {
     // The others wait for those who joined the other run here, and for nobody else.
     auto joining = known->joiningAt(step);

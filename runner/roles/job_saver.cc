@@ -126,9 +126,13 @@ kj::Promise<void> JobSaver::ask(
 kj::Promise<void> JobSaver::gather(
     SavedPoint point, kj::Array<uint> ranks, kj::Array<Member::Client> shards) {
   uint64_t step = point.step;
+  next = step;
   return whenIdle().then([this, step, point = kj::mv(point), ranks = kj::mv(ranks),
                              shards = kj::mv(shards)]() mutable -> kj::Promise<void> {
     if (step >= asked.orDefault(step + 1)) asked = nullptr;
+    bool isAbandoned = next == nullptr;
+    next = nullptr;
+    if (isAbandoned) return kj::READY_NOW;
     auto& now = gathering.emplace(Gathering{kj::mv(point), timer.now()});
     for (uint rank: ranks) now.parts.add(IncomingPart{{Part::WORKER, rank}});
     for (uint shard: kj::indices(shards)) now.parts.add(IncomingPart{{Part::SHARD, shard}});
@@ -152,15 +156,26 @@ kj::Maybe<kj::ArrayPtr<const kj::byte>> JobSaver::partOf(uint rank) const {
   return nullptr;
 }
 
-void JobSaver::abandon(uint rank) {
+bool JobSaver::gathers(uint64_t step) const {
+  KJ_IF_MAYBE(now, gathering) return now->point.step == step;
+  return false;
+}
+
+bool JobSaver::abandon(uint rank) {
+  KJ_IF_MAYBE(step, next) {
+    abandoned = *step;
+    next = nullptr;
+    return true;
+  }
   KJ_IF_MAYBE(now, gathering) {
     for (auto& part: now->parts) {
       if (!(part.name == PartName{Part::WORKER, rank}) || part.isWhole()) continue;
       abandoned = now->point.step;
       end();
-      return;
+      return true;
     }
   }
+  return false;
 }
 
 void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {

@@ -66,8 +66,11 @@ public:
   void take(PartName name, Session::SavePartParams::Reader piece);
   // Returns the part of worker `rank`. Null unless it is whole, and being gathered or written.
   kj::Maybe<kj::ArrayPtr<const kj::byte>> partOf(uint rank) const;
-  // Worker `rank` was lost. A checkpoint that still lacks its part is not written.
-  void abandon(uint rank);
+  // Worker `rank` was lost. A checkpoint that still lacks its part is not written. Returns whether
+  // there was one.
+  bool abandon(uint rank);
+  // Whether the parts of a checkpoint of `step` are expected or being written.
+  bool gathers(uint64_t step) const;
   // Resolves when no checkpoint is gathered or written.
   kj::Promise<void> whenIdle();
 
@@ -96,6 +99,8 @@ private:
   kj::Maybe<uint64_t> asked;
   bool nextEpoch = false;
   kj::Maybe<Gathering> gathering;
+  // The step of the checkpoint that will be gathered when the one before it is on disk.
+  kj::Maybe<uint64_t> next;
   kj::Maybe<uint64_t> abandoned;    // the step of a checkpoint that will not be written
   GrowingSums logSums;              // of the run's folder
   kj::Array<kj::byte> weightsHead;  // of the checkpoint that is being written

@@ -185,6 +185,27 @@ TEST_CASE("JobSaver: a checkpoint that cannot be written leaves the next one a c
   CHECK(readCheckpoint(kj::str(inTheWay, "/step-8")).point.step == 8);
 }
 
+TEST_CASE("JobSaver: gives up a checkpoint that waits for its turn if a worker is lost meanwhile") {
+  TestSaver job("lost");
+  job.gather(6);
+  auto shards = kj::heapArrayBuilder<Member::Client>(1);
+  shards.add(kj::heap<TestMember>(job.server));
+  SavedPoint point{kj::str(job.loaded.digest), kj::str("avx2"), 1, 8, 0.5, 0};
+  auto second = job.saver->gather(kj::mv(point), kj::arr(0u, 1u), shards.finish());
+  CHECK(job.saver->abandon(1));
+  job.takeAll(6);
+  second.wait(job.io.waitScope);
+  CHECK_FALSE(job.saver->gathers(8));
+  CHECK_FALSE(job.saver->isBusy());
+  // What comes of it is not needed.
+  job.takeAll(8);
+  job.gather(10);
+  CHECK(job.saver->gathers(10));
+  job.takeAll(10);
+  job.saver->whenIdle().wait(job.io.waitScope);
+  CHECK(job.saved == 2);
+}
+
 TEST_CASE("JobSaver: asks for a step further ahead if a worker has begun the first one") {
   TestSaver job("passed");
   job.begin(1, 50);
