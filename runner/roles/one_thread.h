@@ -20,6 +20,10 @@ public:
   // Runs `work` soon, as a second thread of the role would. If the role ends first, `work` may
   // never run.
   virtual void runLater(kj::Function<void()> work) const = 0;
+  // Ends the role as SIGKILL ends a process.
+  [[noreturn]] virtual void die() const = 0;
+  // Notes that a worker makes step `step` with the records of `draws`: see io::Batch.
+  virtual void note(uint64_t step, kj::ArrayPtr<const uint64_t> draws) const = 0;
 };
 
 }  // namespace runner

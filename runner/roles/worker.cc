@@ -118,6 +118,7 @@ public:
         ioThread(joining.ioThread),
         digest(loaded.digest),
         plan(planOf(options)),
+        oneThread(options.oneThread),
         saved(joining.saved),
         enters(joining.enters),
         reports(parts, *ioThread, state, !options.launched),
@@ -250,6 +251,7 @@ private:
           stepWithStore(true);
           store.pushLast(state.step, loss->slices);
         }
+        KJ_IF_MAYBE(shared, oneThread) shared->die();
         ::raise(SIGKILL);
       }
     }
@@ -406,7 +408,8 @@ private:
   }
 
   void takeBatch() {
-    batches.readTraining();
+    auto& batch = batches.readTraining();
+    KJ_IF_MAYBE(shared, oneThread) shared->note(batch.step, batch.draws);
     batches.set();
     charge(rpc::TracePoint::READ, state.times.read_s, 0);
   }
@@ -578,7 +581,8 @@ private:
   kj::Own<IoThread>& ioThread;
   const kj::StringPtr digest;                       // of the experiment
   const kj::Maybe<kj::Own<const MemberPlan>> plan;  // of the run that this one repeats
-  uint64_t firstStep = 0;                           // of this process
+  const kj::Maybe<const OneThread&> oneThread;
+  uint64_t firstStep = 0;  // of this process
   bool pushesNothing = false;
   kj::Array<kj::byte>& saved;  // what this worker kept, if the run goes on
   const bool enters;           // whether it was saved by another worker

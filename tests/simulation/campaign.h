@@ -30,7 +30,9 @@ struct Counts {
   uint64_t violations = 0;
   uint64_t restarts = 0;
   uint64_t resumptions = 0;
+  uint64_t interruptions = 0;
   uint64_t leftBehind = 0;
+  uint64_t changed = 0;  // jobs that went on without workers, or took new ones
   uint64_t faults[Fault::KINDS] = {};
   double virtual_s = 0;
 
@@ -54,11 +56,13 @@ public:
 
 private:
   kj::Maybe<kj::String> wrongIn(const Plan& plan, Ended& ended);
+  kj::Maybe<kj::String> wrongWithChanges(Variant& variant, Ended& ended);
   void shrink(Violation& violation);
 
   const Mistakes mistakes;
   kj::String folder, root;
   kj::Vector<Variant> all;
+  kj::Vector<bool> continues;  // of each of them: whether it goes on without workers
   Counts counted;
 };
 

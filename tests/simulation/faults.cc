@@ -7,19 +7,24 @@ namespace simulation {
 
 using runner::Role;
 
-Faults::Faults(World& world, const Plan& plan, double seconds, uint64_t changes)
+Faults::Faults(World& world, const Plan& plan, const Extent& extent)
     : world(world),
       gone(kj::newPromiseAndFulfiller<void>()),
+      interrupt(kj::newPromiseAndFulfiller<kj::Duration>()),
       tasks(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {
   auto begin = world.clock.now();
   for (auto& fault: plan.faults) {
     bool isAtChange =
         fault.kind == Fault::KILL_AT_CHANGE || fault.kind == Fault::LOSE_POWER_AT_CHANGE;
     if (isAtChange) {
-      atChange.add(AtChange{fault, uint64_t(fault.at * changes)});
+      atChange.add(AtNumber{fault, uint64_t(fault.at * extent.changes)});
       continue;
     }
-    auto moment = begin + int64_t(fault.at * seconds * 1e9) * kj::NANOSECONDS;
+    if (fault.kind == Fault::KILL_AT_SEND) {
+      atSend.add(AtNumber{fault, uint64_t(fault.at * extent.sends)});
+      continue;
+    }
+    auto moment = begin + int64_t(fault.at * extent.seconds * 1e9) * kj::NANOSECONDS;
     tasks->add(world.clock.timer().atTime(moment).then([this, &fault]() { apply(fault); }));
   }
   world.disk.onChange = [this](uint64_t number) {
@@ -27,10 +32,18 @@ Faults::Faults(World& world, const Plan& plan, double seconds, uint64_t changes)
       if (each.number == number && !isOver) loseAll(each.fault.kind == Fault::LOSE_POWER_AT_CHANGE);
     }
   };
+  world.network.onSend = [this](uint64_t number, Endpoint& from) {
+    for (auto& each: atSend) {
+      if (each.number == number && !isOver) {
+        KJ_IF_MAYBE(process, this->world.processAt(from)) process->killSoon();
+      }
+    }
+  };
 }
 
 Faults::~Faults() noexcept(false) {
   world.disk.onChange = [](uint64_t) {};
+  world.network.onSend = [](uint64_t, Endpoint&) {};
 }
 
 void Faults::apply(const Fault& fault) {
@@ -70,8 +83,14 @@ void Faults::apply(const Fault& fault) {
     case Fault::BREAK_DISK:
       return world.disk.fail(fault.kind == Fault::FILL_DISK ? ENOSPC : EIO,
           1 + fault.time / kj::SECONDS, "/checkpoints/");
+    case Fault::STALL_DISK:
+      world.stalledUntil = world.clock.now() + fault.time;
+      return;
     case Fault::MOVE_DATE:
       return world.clock.moveDate(fault.time);
+    case Fault::INTERRUPT:
+      return interrupt.fulfiller->fulfill(kj::cp(fault.time));
+    case Fault::KILL_AT_SEND:
     case Fault::KILL_AT_CHANGE:
     case Fault::LOSE_POWER_AT_CHANGE:
     case Fault::KINDS:

@@ -9,22 +9,31 @@
 
 namespace simulation {
 
-// Lets the faults of a plan happen. `seconds` and `changes` are those of an undisturbed job: how
-// long it takes, and how often it changes the disk.
+// How much an undisturbed job does.
+struct Extent {
+  double seconds = 0;
+  uint64_t changes = 0;  // of the disk
+  uint64_t sends = 0;    // over the network
+};
+
+// Lets the faults of a plan happen. `extent` says when.
 class Faults final: private kj::TaskSet::ErrorHandler {
 public:
   // All arguments must outlive it.
-  Faults(World& world, const Plan& plan, double seconds, uint64_t changes);
+  Faults(World& world, const Plan& plan, const Extent& extent);
   ~Faults() noexcept(false);
 
   // Resolves when the launcher is gone, with all roles.
   kj::Promise<void> launcherGone() { return kj::mv(gone.promise); }
+  // Resolves when the launcher gets SIGTERM, to the time after which it gets a second one.
+  kj::Promise<kj::Duration> interrupted() { return kj::mv(interrupt.promise); }
   bool hasLostAll() const { return isOver; }
   bool hasLostPower() const { return lostPower; }
   // The machine runs again.
   void recover() {
     lostPower = false;
     gone = kj::newPromiseAndFulfiller<void>();
+    interrupt = kj::newPromiseAndFulfiller<kj::Duration>();
     isOver = false;
   }
   // No fault happens any more.
@@ -34,7 +43,7 @@ public:
   }
 
 private:
-  struct AtChange {
+  struct AtNumber {
     const Fault& fault;
     uint64_t number;
   };
@@ -47,7 +56,8 @@ private:
 
   World& world;
   kj::PromiseFulfillerPair<void> gone;
-  kj::Vector<AtChange> atChange;
+  kj::PromiseFulfillerPair<kj::Duration> interrupt;
+  kj::Vector<AtNumber> atChange, atSend;
   bool isOver = false;
   bool lostPower = false;
   kj::Own<kj::TaskSet> tasks;

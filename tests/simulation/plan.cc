@@ -3,22 +3,27 @@
 namespace simulation {
 
 const char* const FAULT_NAMES[] = {"kill a worker", "kill a server", "kill the coordinator",
-    "kill the launcher", "kill all at a change of the disk", "lose power",
-    "lose power at a change of the disk", "freeze a role", "cut a role off",
-    "cut a role off from the coordinator", "break a connection", "fill the disk", "break the disk",
-    "move the date"};
+    "kill the launcher", "kill a role that is about to send something",
+    "kill all at a change of the disk", "lose power", "lose power at a change of the disk",
+    "freeze a role", "cut a role off", "cut a role off from the coordinator", "break a connection",
+    "fill the disk", "break the disk", "stall the disk", "move the date", "interrupt the run"};
 static_assert(kj::size(FAULT_NAMES) == Fault::KINDS);
 
-Plan Plan::draw(uint64_t seed, size_t variants) {
+Plan Plan::draw(uint64_t seed, kj::ArrayPtr<const bool> continues) {
   Dice dice(seed * 2 + 1);
   Plan plan;
   plan.seed = seed;
-  plan.variant = dice.below(variants);
+  plan.variant = dice.below(continues.size());
   plan.slowest = dice.chance(0.5) ? 4 * kj::MILLISECONDS : 40 * kj::MILLISECONDS;
   uint count = dice.chance(0.6) ? 1 : dice.chance(0.6) ? 2 : 3;
+  // A run that is lost five times without coming further ends.
+  if (continues[plan.variant]) count = kj::min(4u, count + uint(dice.below(3)));
   for (uint i = 0; i < count; i++) {
     Fault fault{};
     fault.kind = Fault::Kind(dice.below(Fault::KINDS));
+    // A loss of the whole job tells little of a job that goes on.
+    bool isOfWorker = continues[plan.variant] && dice.chance(0.5);
+    if (isOfWorker) fault.kind = dice.chance(0.5) ? Fault::KILL_WORKER : Fault::FREEZE;
     fault.at = dice.fraction();
     fault.role = dice.below(8);
     fault.time = dice.time(30 * kj::SECONDS);
@@ -28,6 +33,13 @@ Plan Plan::draw(uint64_t seed, size_t variants) {
     plan.faults.add(fault);
   }
   return plan;
+}
+
+bool Plan::hasOnly(Fault::Kind kind) const {
+  for (auto& fault: faults) {
+    if (fault.kind != kind) return false;
+  }
+  return true;
 }
 
 Plan Plan::clone() const {

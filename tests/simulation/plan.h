@@ -16,6 +16,7 @@ struct Fault {
     KILL_SERVER,
     KILL_COORDINATOR,
     KILL_LAUNCHER,   // and with it all roles; then the run is resumed
+    KILL_AT_SEND,    // the role that is about to send something
     KILL_AT_CHANGE,  // the coordinator, at a change of the disk, and with it all roles
     LOSE_POWER,      // at a moment
     LOSE_POWER_AT_CHANGE,
@@ -25,13 +26,15 @@ struct Fault {
     BREAK_CONNECTION,
     FILL_DISK,  // no checkpoint can be written for a while
     BREAK_DISK,
+    STALL_DISK,  // no checkpoint is complete before a while has passed
     MOVE_DATE,
+    INTERRUPT,  // SIGTERM to the launcher, and a second one after a while. Then the run is resumed
     KINDS
   };
   Kind kind;
   double at;          // which part of an undisturbed job is done, 0 to 1
   uint role;          // which of the roles that may be meant
-  kj::Duration time;  // of FREEZE, CUT and MOVE_DATE
+  kj::Duration time;  // how long it lasts. Of MOVE_DATE: how far
 };
 
 extern const char* const FAULT_NAMES[Fault::KINDS];
@@ -43,8 +46,11 @@ struct Plan {
   kj::Duration slowest;  // the longest time that a piece of data travels
   kj::Vector<Fault> faults;
 
-  // Draws a plan for one of `variants` experiments.
-  static Plan draw(uint64_t seed, size_t variants);
+  // Draws a plan for one of the experiments. Each entry says whether that experiment goes on
+  // without workers that it has lost.
+  static Plan draw(uint64_t seed, kj::ArrayPtr<const bool> continues);
+  // Whether nothing but faults of this kind happens.
+  bool hasOnly(Fault::Kind kind) const;
   Plan clone() const;
 };
 

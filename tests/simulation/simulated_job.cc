@@ -3,15 +3,11 @@
 #include <kj/debug.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launch.h"
-#include "runner/logs/role_names.h"
-#include "runner/logs/run_log.h"
+#include "runner/logs/run_ending.h"
 #include "runner/system/reason.h"
 #include "tests/comparable_events.h"
-#include "tests/simulation/faults.h"
 #include "tests/simulation/world.h"
 
 namespace simulation {
@@ -22,6 +18,8 @@ namespace {
 constexpr auto PATIENCE = 3600 * kj::SECONDS;
 // The longest time for which a role goes on that its launcher could not take down.
 constexpr auto LEFT_PATIENCE = 120 * kj::SECONDS;
+
+constexpr size_t LAST_EVENTS_BYTES = 3000;
 
 // Notes what the launcher is told.
 class QuietView final: public runner::RunView {
@@ -54,60 +52,65 @@ private:
   World& world;
 };
 
-// Returns what a run has counted.
-kj::String countsOf(const runner::RunFolder& folder) {
-  kj::Vector<kj::String> lines;
-  runner::eachEvent(folder, [&](runner::Event::Reader event) {
-    auto role = [&]() { return runner::roleName(event.getRole(), event.getIndex()); };
-    if (event.isTrained()) {
-      auto trained = event.getTrained();
-      lines.add(kj::str(role(), ": epoch ", trained.getEpoch(), ", steps ", trained.getSteps(),
-          ", images ", trained.getImages()));
-    } else if (event.isValidated()) {
-      auto validated = event.getValidated();
-      lines.add(
-          kj::str("validated: epoch ", validated.getEpoch(), ", images ", validated.getImages()));
-    } else if (event.isCounted()) {
-      auto pushes = event.getCounted().getPushes();
-      double applied = 0;
-      for (auto count: pushes.getStaleness()) applied += count;
-      lines.add(kj::str(role(), ": pushed ", pushes.getPushed(), ", dropped ", pushes.getDropped(),
-          ", applied ", applied));
-    }
-  });
-  std::sort(lines.begin(), lines.end(), [](kj::StringPtr a, kj::StringPtr b) { return a < b; });
-  return kj::str(kj::strArray(lines, "\n"), "\n");
-}
-
 // Runs the job until it ends, and returns how.
 runner::Outcome run(World& world, const runner::LoadedExperiment& loaded,
-    const runner::RunFolder& folder, Faults& faults, Ended& ended) {
+    const runner::RunFolder& folder, kj::StringPtr membershipOf, Faults& faults, Ended& ended) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   runner::ModelFacts facts(experiment);
+  world.trainingRecords = facts.trainingRecords;
   const kj::ConstFunction<kj::Own<runner::Launcher>(const runner::LaunchedRun&)> newLauncher =
       [&world](const runner::LaunchedRun& run) -> kj::Own<runner::Launcher> {
     return newSimulatedLauncher(world, run);
   };
   runner::LaunchOptions options;
   options.newLauncher = &newLauncher;
+  options.membershipOf = membershipOf;
+  // Roles end when none of them has anything to do at this moment: calls that they have received
+  // cannot be cancelled.
+  auto settle = []() { return kj::evalLast([]() {}); };
   for (;;) {
     Provider provider(world.newEndpoint());
     auto io = World::ioOf(provider, world.scope);
     QuietView view(world, facts.epochs(experiment), facts.steps(experiment));
     world.clock.endAt(world.clock.now() + PATIENCE);
     kj::Maybe<runner::Outcome> outcome;
+    bool isInterrupted = false;
+    runner::SaveHook hook;
+    options.saveHook = &hook;
+    // As `runner run` does.
+    auto interrupted = faults.interrupted().then([&](kj::Duration again) {
+      isInterrupted = true;
+      return hook.save().exclusiveJoin(world.clock.timer().afterDelay(again)).then(settle);
+    });
+    auto unlessGone = [&](kj::Exception&& e) -> kj::Promise<void> {
+      if (faults.hasLostAll()) return kj::NEVER_DONE;
+      return kj::mv(e);
+    };
     kj::evalLater([&]() {
       runner::makeFolders(folder.path);
       runner::writeWhole(folder.experiment(), loaded.resolved);
       return runner::launch(loaded, folder, view, io, options);
     })
-        .then([&](runner::Outcome&& result) { outcome = kj::mv(result); })
-        .catch_([&](kj::Exception&& e) -> kj::Promise<void> {
+        .then([&](runner::Outcome&& result) -> kj::Promise<void> {
           if (faults.hasLostAll()) return kj::NEVER_DONE;
-          return kj::mv(e);
+          outcome = kj::mv(result);
+          return kj::READY_NOW;
         })
-        .exclusiveJoin(faults.launcherGone())
+        .catch_(unlessGone)
+        .exclusiveJoin(faults.launcherGone().then(settle))
+        .exclusiveJoin(interrupted.catch_(unlessGone).eagerlyEvaluate(nullptr))
         .wait(world.scope);
+    if (outcome == nullptr && isInterrupted && !faults.hasLostAll()) {
+      ended.interruptions++;
+      auto record = [&]() {
+        auto recorded = runner::recordEnding(
+            folder, *experiment.log.style, runner::Ending::INTERRUPTED, "received SIGTERM");
+        // The last event may say that the run had ended before.
+        if (recorded.interruption == nullptr) outcome = kj::mv(recorded);
+      };
+      // The disk may fail.
+      kj::runCatchingExceptions(record);
+    }
     world.disk.go();
     KJ_IF_MAYBE(result, outcome) return kj::mv(*result);
     if (faults.hasLostPower()) world.disk.losePower(world.dice);
@@ -120,15 +123,15 @@ runner::Outcome run(World& world, const runner::LoadedExperiment& loaded,
 }  // namespace
 
 Ended simulate(const runner::LoadedExperiment& loaded, kj::StringPtr root, const Plan& plan,
-    const Expected& expected, Mistakes mistakes) {
+    const Expected& expected, Mistakes mistakes, kj::StringPtr membershipOf) {
   Ended ended;
   World world(root, plan.seed, plan.slowest);
   if (mistakes.skipsSyncs) world.disk.ignoreSyncs();
   auto begin = world.clock.now();
   runner::RunFolder folder{kj::str(root, "/run")};
   auto simulated = [&]() {
-    Faults faults(world, plan, expected.seconds, expected.changes);
-    auto outcome = run(world, loaded, folder, faults, ended);
+    Faults faults(world, plan, expected.extent);
+    auto outcome = run(world, loaded, folder, membershipOf, faults, ended);
     faults.end();
     KJ_IF_MAYBE(failure, outcome.failure) {
       ended.failure = kj::mv(*failure);
@@ -144,13 +147,35 @@ Ended simulate(const runner::LoadedExperiment& loaded, kj::StringPtr root, const
     world.left.clear();
     ended.result.weightsSha256 = kj::mv(KJ_ASSERT_NONNULL(outcome.weightsSha256));
     ended.result.events = tests::comparableEvents(folder);
-    ended.result.counts = countsOf(folder);
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    ended.isAsExpected = ended.result.events == expected.events;
+    if (!ended.isAsExpected) {
+      ended.result.account =
+          accountOf(folder, experiment.cluster.workers, KJ_ASSERT_NONNULL(experiment.train.epochs));
+    }
+    if (ended.failure == nullptr) {
+      auto& account = ended.isAsExpected ? expected.account : ended.result.account;
+      ended.failure = world.records.wrongIn(account, experiment, world.trainingRecords);
+    }
   };
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions(simulated)) ended.failure = runner::reasonOf(*e);
-  ended.result.seconds = (world.clock.now() - begin) / kj::NANOSECONDS * 1e-9;
-  ended.result.changes = world.disk.changes();
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(simulated)) {
+    kj::Vector<kj::StringPtr> left;
+    for (auto process: world.running) left.add(process->name);
+    ended.failure = kj::str(runner::reasonOf(*e), "\nroles that run: ", kj::strArray(left, ", "));
+  }
+  ended.result.extent = {(world.clock.now() - begin) / kj::NANOSECONDS * 1e-9, world.disk.changes(),
+      world.network.sends()};
   ended.restarts = world.restarts;
   ended.leftBehind = world.leftBehind;
+  if (ended.failure != nullptr) {
+    // What the run did last.
+    auto read = [&]() {
+      auto events = accountOf(folder, 0, 0).events;
+      auto size = kj::min(events.size(), LAST_EVENTS_BYTES);
+      ended.lastEvents = kj::str(events.slice(events.size() - size));
+    };
+    kj::runCatchingExceptions(read);
+  }
   ended.errors = world.disk.takeErrors();
   return ended;
 }

@@ -5,6 +5,8 @@
 #include <kj/string.h>
 
 #include "runner/experiment/experiment.h"
+#include "tests/simulation/account.h"
+#include "tests/simulation/faults.h"
 #include "tests/simulation/plan.h"
 
 namespace simulation {
@@ -12,20 +14,22 @@ namespace simulation {
 // What an experiment comes to if nobody disturbs it.
 struct Expected {
   kj::String weightsSha256;
-  kj::String events;     // without times
-  kj::String counts;     // steps, images and pushes
-  double seconds = 0;    // that it takes
-  uint64_t changes = 0;  // of the disk
+  kj::String events;  // without times
+  Account account;
+  Extent extent;
 };
 
 // How a simulated job ended.
 struct Ended {
   kj::Maybe<kj::String> failure;  // why it did not end well
   Expected result;
-  uint restarts = 0;     // by the launcher
-  uint resumptions = 0;  // after the launcher was gone
-  uint leftBehind = 0;   // roles that went on after they were replaced
-  kj::String errors;     // what roles and launcher said
+  bool isAsExpected = false;  // its events are those of an undisturbed job. `result` has no account
+  uint restarts = 0;          // by the launcher
+  uint resumptions = 0;       // after the launcher was gone
+  uint interruptions = 0;     // of these, after SIGTERM
+  uint leftBehind = 0;        // roles that went on after they were replaced
+  kj::String errors;          // what roles and launcher said
+  kj::String lastEvents;      // of a run that did not end well
 };
 
 // Deliberate mistakes that the simulation must find.
@@ -34,8 +38,9 @@ struct Mistakes {
 };
 
 // Runs `loaded` in `root`, an empty folder. `expected` is that of the same experiment without
-// faults: it says when faults happen. Returns when no role is left.
+// faults: it says when faults happen. The workers are lost and join as in the run in the folder
+// `membershipOf`, if that is not empty. Returns when no role is left.
 Ended simulate(const runner::LoadedExperiment& loaded, kj::StringPtr root, const Plan& plan,
-    const Expected& expected, Mistakes mistakes = {});
+    const Expected& expected, Mistakes mistakes = {}, kj::StringPtr membershipOf = "");
 
 }  // namespace simulation

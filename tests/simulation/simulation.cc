@@ -85,8 +85,10 @@ private:
     double took_s = realTime_s() - begin_s;
     print(kj::str(counts.jobs, " jobs, ", counts.violations, " violations, in ", took_s, " s (",
         counts.virtual_s, " s of the jobs' own time). The launcher started all roles again ",
-        counts.restarts, " times, ", counts.resumptions, " runs were resumed, and ",
-        counts.leftBehind, " roles went on after they had been replaced.\n"));
+        counts.restarts, " times, ", counts.resumptions, " runs were resumed, ",
+        counts.interruptions, " of them after a signal, ", counts.leftBehind,
+        " roles went on after they had been replaced, and ", counts.changed,
+        " jobs went on without workers.\n"));
     for (auto kind: kj::indices(counts.faults)) {
       print(kj::str(counts.faults[kind], " times: ", FAULT_NAMES[kind], "\n"));
     }

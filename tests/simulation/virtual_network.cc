@@ -117,6 +117,8 @@ public:
   }
   kj::Promise<void> write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) override {
     if (out.from.dead) return kj::NEVER_DONE;
+    network.onSend(network.sent++, out.from);
+    if (out.from.dead) return kj::NEVER_DONE;
     if (out.broken) return disconnected("write", ECONNRESET);
     if (out.readerGone || out.ended) return disconnected("write", EPIPE);
     kj::Vector<kj::byte> bytes;

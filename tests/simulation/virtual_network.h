@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/async-io.h>
+#include <kj/function.h>
 #include <kj/map.h>
 #include <kj/vector.h>
 
@@ -70,6 +71,11 @@ public:
       : clock(clock), dice(dice), slowest(slowest) {}
   KJ_DISALLOW_COPY(VirtualNetwork);
 
+  // Called before a process sends something, with its number from 0. The process may die() then.
+  kj::Function<void(uint64_t number, Endpoint& from)> onSend = [](uint64_t, Endpoint&) {};
+  // Returns how often processes have sent something.
+  uint64_t sends() const { return sent; }
+
   // Breaks one of the connections, as a reset does: what is on its way is lost. Returns false if
   // there is none.
   bool breakOne();
@@ -90,6 +96,7 @@ private:
   VirtualClock& clock;
   Dice& dice;
   const kj::Duration slowest;
+  uint64_t sent = 0;
   kj::Vector<Connection*> connections;
   kj::HashMap<uint, Receiver*> receivers;  // by port
 };

@@ -1,6 +1,7 @@
 #include "tests/simulation/world.h"
 
 #include <kj/debug.h>
+#include <signal.h>
 
 #include <deque>
 
@@ -19,8 +20,8 @@ constexpr auto COMPUTES = 20 * kj::MILLISECONDS;
 constexpr auto WRITES = 400 * kj::MILLISECONDS;
 constexpr size_t STACK_BYTES = 1 << 20;
 
-// Roles look at signals there. None come.
-kj::UnixEventPort& noSignals() {
+// The coordinator waits there for the signal that asks it to save the run.
+kj::UnixEventPort& signals() {
   kj::UnixEventPort::captureSignal(runner::SAVE_SIGNAL);
   static thread_local kj::UnixEventPort port;
   return port;
@@ -75,11 +76,25 @@ private:
 World::World(kj::StringPtr root, uint64_t seed, kj::Duration slowest)
     : dice(seed), network(clock, dice, slowest), disk(root) {}
 
-World::~World() noexcept(false) = default;
+World::~World() noexcept(false) {
+  // Nobody may have waited for the signal.
+  sigset_t left;
+  sigemptyset(&left);
+  sigaddset(&left, runner::SAVE_SIGNAL);
+  timespec none = {};
+  ::sigtimedwait(&left, nullptr, &none);
+}
+
+kj::Maybe<RoleProcess&> World::processAt(const Endpoint& endpoint) const {
+  for (auto process: running) {
+    if (&process->endpoint == &endpoint) return *process;
+  }
+  return nullptr;
+}
 
 kj::AsyncIoContext World::ioOf(kj::AsyncIoProvider& provider, kj::WaitScope& scope) {
   return {
-      {}, kj::Own<kj::AsyncIoProvider>(&provider, kj::NullDisposer::instance), scope, noSignals()};
+      {}, kj::Own<kj::AsyncIoProvider>(&provider, kj::NullDisposer::instance), scope, signals()};
 }
 
 RoleProcess::RoleProcess(
@@ -103,7 +118,13 @@ RoleProcess::RoleProcess(
                 };
                 runner::runRole(loaded, options, tell);
               })
-              .then([this]() { end(nullptr); }, [this](kj::Exception&& e) { end(failureOf(e)); })
+              .then(
+                  [this]() {
+                    if (!isDying) end(nullptr);
+                  },
+                  [this](kj::Exception&& e) {
+                    if (!isDying) end(failureOf(e));
+                  })
               .eagerlyEvaluate(nullptr);
 }
 
@@ -119,6 +140,23 @@ void RoleProcess::kill() {
   fiber = nullptr;
   if (writes) world.disk.go();
   end(runner::Failure{runner::Failure::KILLED, kj::str(name, ": killed by signal 9")});
+}
+
+void RoleProcess::killSoon() {
+  if (hasEnded || isDying) return;
+  isDying = true;
+  endpoint.die();
+  if (role == Role::COORDINATOR) world.disk.stop();
+  // A fiber cannot end itself, and calls that the role has received cannot be cancelled.
+  dying = kj::evalLast([this]() { kill(); }).eagerlyEvaluate(nullptr);
+}
+
+void RoleProcess::askToSave() {
+  // A frozen process gets its signals when it wakes up.
+  later->add(endpoint.timer().afterDelay(0 * kj::NANOSECONDS).then([]() {
+    KJ_SYSCALL(::raise(runner::SAVE_SIGNAL));
+    signals().poll();
+  }));
 }
 
 kj::Own<kj::AsyncInputStream> RoleProcess::events() {
@@ -139,7 +177,20 @@ void RoleProcess::yield() const {
 
 void RoleProcess::runLater(kj::Function<void()> work) const {
   auto& self = const_cast<RoleProcess&>(*this);
-  self.later->add(self.endpoint.timer().afterDelay(world.dice.time(WRITES)).then(kj::mv(work)));
+  auto stalled = kj::max(world.stalledUntil - world.clock.now(), 0 * kj::NANOSECONDS);
+  self.later->add(
+      self.endpoint.timer().afterDelay(world.dice.time(WRITES) + stalled).then(kj::mv(work)));
+}
+
+void RoleProcess::die() const {
+  auto& self = const_cast<RoleProcess&>(*this);
+  self.killSoon();
+  kj::Promise<void>(kj::NEVER_DONE).wait(KJ_ASSERT_NONNULL(self.ownScope));
+  KJ_UNREACHABLE;
+}
+
+void RoleProcess::note(uint64_t step, kj::ArrayPtr<const uint64_t> draws) const {
+  if (!endpoint.isDead() && !isLeft) world.records.add(options.index, step, draws);
 }
 
 runner::Failure RoleProcess::failureOf(const kj::Exception& e) {
@@ -184,6 +235,10 @@ public:
   }
 
   kj::Promise<kj::Maybe<runner::Failure>> ended() override { return process->ended(); }
+  bool requestSave() override {
+    process->askToSave();
+    return true;
+  }
   kj::Own<kj::AsyncInputStream> events() { return process->events(); }
 
 private:

@@ -7,6 +7,7 @@
 
 #include "runner/launch/launcher.h"
 #include "runner/roles/one_thread.h"
+#include "tests/simulation/account.h"
 #include "tests/simulation/virtual_clock.h"
 #include "tests/simulation/virtual_disk.h"
 #include "tests/simulation/virtual_network.h"
@@ -36,10 +37,15 @@ public:
   kj::Vector<kj::Own<RoleProcess>> left;
   uint leftBehind = 0;
   uint restarts = 0;
+  kj::TimePoint stalledUntil = kj::origin<kj::TimePoint>();  // the disk, for checkpoints
+  ReadRecords records;
+  uint64_t trainingRecords = 0;
   uint64_t savedStep = 0;       // of the newest checkpoint that was said to be on disk
   kj::Maybe<kj::String> wrong;  // what must not happen
 
   Endpoint& newEndpoint() { return *endpoints.add(kj::heap<Endpoint>(network)); }
+  // Returns the role that runs there. Null for the launcher, and for a role that has ended.
+  kj::Maybe<RoleProcess&> processAt(const Endpoint& endpoint) const;
   // Returns an event loop for the process behind `provider`, on the thread of the simulation.
   static kj::AsyncIoContext ioOf(kj::AsyncIoProvider& provider, kj::WaitScope& scope);
 };
@@ -71,6 +77,11 @@ public:
 
   // SIGKILL.
   void kill();
+  // The same, for a caller that the role itself may have called. From now on, nothing that the role
+  // does has an effect.
+  void killSoon();
+  // SAVE_SIGNAL.
+  void askToSave();
 
   // Resolves when it has ended, with null if it ended well. Call once.
   kj::Promise<kj::Maybe<runner::Failure>> ended() { return kj::mv(ending.promise); }
@@ -88,6 +99,8 @@ public:
   kj::AsyncIoContext newIo() const override;
   void yield() const override;
   void runLater(kj::Function<void()> work) const override;
+  [[noreturn]] void die() const override;
+  void note(uint64_t step, kj::ArrayPtr<const uint64_t> draws) const override;
 
   const runner::Role role;
   const kj::String name;
@@ -105,10 +118,12 @@ private:
   kj::Own<Lines> lines;
   kj::Maybe<kj::WaitScope&> ownScope;
   bool hasEnded = false;
+  bool isDying = false;
   bool isLeft = false;
   kj::PromiseFulfillerPair<kj::Maybe<runner::Failure>> ending;
   kj::Own<kj::TaskSet> later;
   kj::Promise<void> fiber = nullptr;
+  kj::Promise<void> dying = nullptr;
 };
 
 // Starts roles in `world`, which must outlive it.
