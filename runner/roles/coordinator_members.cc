@@ -215,6 +215,8 @@ kj::Promise<void> Job::goOnWithout(uint rank, uint epoch, bool left) {
       .then([this, rank]() {
         auto end = std::remove(newcomers.begin(), newcomers.end(), rank);
         newcomers.truncate(end - newcomers.begin());
+        // The next one begins with what is saved then.
+        if (newcomers.size() == 0) donated = nullptr;
         if (newcomers.size() > 0 && donated.size() == 0 && rank == donor) {
           fail(kj::str(roleName(Role::WORKER, rank), " was lost before it could tell ",
                    roleName(Role::WORKER, newcomers[0]), " what to begin with"),
