@@ -44,11 +44,13 @@ $Cxx.namespace("rpc");
 # received counts, even if its worker is gone.
 
 interface ShardService {
-  hello @0 (rank :UInt32, workers :UInt32, mode :Text, placement :UInt64, shard :UInt32)
-      -> (session :ShardSession);
+  hello @0 (rank :UInt32, workers :UInt32, mode :Text, placement :UInt64, shard :UInt32,
+      since :UInt64) -> (session :ShardSession);
   # Opens the session of worker `rank` (from 0) of `workers`. `mode` says how pushes are counted and
   # what travels. `placement` is the digest of keys, cut and deal. `shard` is the server that the
   # worker wants to reach. Refused if any of them differs from what the server was started with.
+  # `since` is the step at which the worker has become a member of the job, 0 at the beginning. A
+  # worker that was lost is refused by it when another one has taken its place.
   # A further hello of the same rank ends its former session. With it, a worker comes back after its
   # connection broke.
 

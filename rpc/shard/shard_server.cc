@@ -44,8 +44,10 @@ public:
         waiting(placement.slices.size(), trace),
         call(placement),
         sessions(kj::heapArray<uint>(rounds.workers)),
+        since(kj::heapArray<uint64_t>(rounds.workers)),
         started(kj::heapArray<bool>(rounds.workers)) {
     for (auto& count: sessions) count = 0;
+    for (auto& step: since) step = 0;
     for (auto& flag: started) flag = false;
   }
 
@@ -68,7 +70,10 @@ public:
     }
   }
 
-  void admit(uint rank, uint64_t step) override { shard.admit(rank, step); }
+  void admit(uint rank, uint64_t step) override {
+    shard.admit(rank, step);
+    since[rank] = step;
+  }
 
   kj::Promise<void> hello(HelloContext context) override;
 
@@ -118,8 +123,9 @@ private:
   // memory.
   CallSlices call;
   SliceRuns runs;
-  kj::Array<uint> sessions;  // per rank: how many hellos; only the newest session is valid
-  kj::Array<bool> started;   // ranks that called start()
+  kj::Array<uint> sessions;   // per rank: how many hellos; only the newest session is valid
+  kj::Array<uint64_t> since;  // per rank: the step at which it became a member
+  kj::Array<bool> started;    // ranks that called start()
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> starting;
 };
 
@@ -317,6 +323,10 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
   }
   if (rank >= workers) KJ_FAIL_REQUIRE("there is no worker of this rank", rank, workers);
   shard.requireMember(rank);
+  if (params.getSince() != since[rank]) {
+    kj::throwFatalException(KJ_EXCEPTION(
+        DISCONNECTED, "the job goes on without this worker: another one has its place", rank));
+  }
   if (params.getPlacement() != digest) {
     KJ_FAIL_REQUIRE(
         "worker and server divide the parameters differently; start all roles with the same file "

@@ -88,6 +88,7 @@ kj::Promise<kj::Own<Connection>> Opening::hello(
   request.setMode(kj::str(rounds));
   request.setPlacement(placement.digest());
   request.setShard(server);
+  request.setSince(servers.since);
   return request.send().then(
       [peer = kj::mv(peer)](capnp::Response<ShardService::HelloResults>&& response) mutable {
         return kj::heap<Connection>(kj::mv(peer), response.getSession());

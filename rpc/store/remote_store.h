@@ -29,6 +29,8 @@ struct Servers {
   // The shard that the worker itself holds instead of a server with its rank. It is called
   // directly.
   kj::Maybe<ShardService::Client> own = nullptr;
+  // The step at which the worker has become a member of the job. 0: at the beginning.
+  uint64_t since = 0;
 };
 
 // Whether the server that run() lost could not be reached. Otherwise it ended. (If it could not be

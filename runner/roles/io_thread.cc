@@ -182,7 +182,8 @@ T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
 }
 
 void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& transport,
-    rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard) {
+    rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard,
+    uint64_t since) {
   run<void>([&](Loop& here) {
     return here.joined.addBranch()
         .then([this, &here, &makeShard, store, storeLimits]() -> kj::Promise<void> {
@@ -194,7 +195,7 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
           return kj::READY_NOW;
         })
         .then([&here]() { return here.membership->session().startRequest().send(); })
-        .then([this, &here, store, &transport, storeLimits, patience](
+        .then([this, &here, store, &transport, storeLimits, patience, since](
                   capnp::Response<Session::StartResults>&& response) {
           stops.tellChanges(changesOf(response.getChanges()));
           KJ_IF_MAYBE(s, store) {
@@ -202,7 +203,7 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
             auto addresses = KJ_MAP(address, response.getShards()) {
               return rpc::ServerAddress{kj::str(address.getTcp()), kj::str(address.getLocal())};
             };
-            run(here, *s, kj::mv(addresses), transport, storeLimits, patience);
+            run(here, *s, kj::mv(addresses), transport, storeLimits, patience, since);
           }
         });
   });
@@ -288,7 +289,8 @@ void IoThread::send(uint64_t step, Part kind, SavedPart part) {
 }
 
 void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,
-    const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience) {
+    const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience,
+    uint64_t since) {
   auto& provider = *here.io.provider;
   auto role = here.shard == nullptr ? Role::SERVER : Role::WORKER;
   auto names = KJ_MAP(i, kj::indices(addresses)) {
@@ -302,7 +304,7 @@ void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<rpc::ServerAdd
         });
   };
   auto running = store.run({kj::mv(names), kj::mv(connect), provider.getTimer(), patience,
-      here.shard.map([](rpc::ServedShard& own) { return own.service; })});
+      here.shard.map([](rpc::ServedShard& own) { return own.service; }), since});
   // If the coordinator is lost, the store may wait for something that never comes.
   auto watch =
       here.ended.addBranch().then([]() {}, [&store](kj::Exception&& e) { store.fail(kj::mv(e)); });

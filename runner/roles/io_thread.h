@@ -58,9 +58,10 @@ public:
   // Waits until every role has joined. From then on `store`, if there is one, talks to the servers
   // by `transport`. A server that it cannot reach for `patience` is lost. If each worker holds a
   // shard, `makeShard` makes the shard of this worker, and the thread serves it until the job is
-  // over. Whatever the shard refers to must outlive the thread.
+  // over. Whatever the shard refers to must outlive the thread. `since`: see rpc::Servers.
   void start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& transport,
-      rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard);
+      rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard,
+      uint64_t since);
 
   // Waits until the coordinator knows which level of instructions all workers have. Returns it.
   kj::String instructionSet();
@@ -100,7 +101,8 @@ private:
   static kj::Promise<void> serve(
       Loop& loop, rpc::ServedShard shard, rpc::RemoteStore& store, rpc::MessageLimits limits);
   static void run(Loop& loop, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,
-      const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience);
+      const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience,
+      uint64_t since);
   // Waits until the loop is ready. Throws if it never will be.
   Loop& getLoop();
   // Runs `call` on the io thread. Waits for its promise, or for the end of the job if that comes

@@ -142,7 +142,7 @@ public:
     if (goesOn) restore();
     if (enters) forgetOwn();
     firstStep = state.step;
-    parts.connect(*ioThread);
+    parts.connect(*ioThread, enters ? firstStep : 0);
     if (goesOn) {
       store.resume();
       // The file in the run's folder may be of an epoch that this run has yet to repeat.

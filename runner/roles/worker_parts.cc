@@ -58,7 +58,7 @@ rpc::ServedShard WorkerParts::newShard(kj::UnixEventPort& port) {
   return rpc::newShardServer(placement, rank, experiment.rounds(), updater, sharing, shardTrace);
 }
 
-void WorkerParts::connect(IoThread& ioThread) {
+void WorkerParts::connect(IoThread& ioThread, uint64_t since) {
   kj::Maybe<IoThread::MakeShard> makeShard;
   if (experiment.kvstore.workersHoldShards()) {
     ownShardUpdater = shardUpdater(experiment, facts);
@@ -66,7 +66,7 @@ void WorkerParts::connect(IoThread& ioThread) {
   }
   ioThread.start(remote, *experiment.kvstore.transport,
       rpc::limitsFor(placement, experiment.cluster.connectionSilence()),
-      experiment.cluster.silence(), kj::mv(makeShard));
+      experiment.cluster.silence(), kj::mv(makeShard), since);
 }
 
 }  // namespace runner

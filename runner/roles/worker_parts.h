@@ -22,8 +22,9 @@ struct WorkerParts {
   KJ_DISALLOW_COPY(WorkerParts);
 
   // Lets `ioThread` connect the store to the servers, and serve the shard that this worker holds,
-  // if it holds one. Waits until every role has joined. This object must outlive the thread.
-  void connect(IoThread& ioThread);
+  // if it holds one. Waits until every role has joined. `since`: see rpc::Servers. This object
+  // must outlive the thread.
+  void connect(IoThread& ioThread, uint64_t since);
 
   const Experiment& experiment;
   const ModelFacts& facts;

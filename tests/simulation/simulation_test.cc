@@ -36,8 +36,9 @@ TEST_CASE("jobs that have shown mistakes in the program end well") {
   // A worker was lost at the end of an epoch (1212, 1684, 2153, 2536), or while it stood still
   // (1870, 10755). A job went on from a checkpoint without one of its workers (1260). A run
   // repeated a loss before the coordinator had heard that others had begun (10466). A checkpoint
-  // lacked a part (101889). A new worker was lost before it had begun (104637).
-  for (uint64_t seed: {1212, 1260, 1684, 1870, 2153, 2536, 10466, 10755, 101889, 104637}) {
+  // lacked a part (101889). A new worker was lost before it had begun (104637). A worker
+  // woke up when another one had its place (307645).
+  for (uint64_t seed: {1212, 1260, 1684, 1870, 2153, 2536, 10466, 10755, 101889, 104637, 307645}) {
     KJ_IF_MAYBE(violation, campaign.run(seed)) {
       FAIL_CHECK(kj::str(violation->variant, ", ", violation->plan, "\n", violation->what).cStr());
     }
