@@ -18,6 +18,8 @@ namespace {
 constexpr auto CAUSE_WINDOW = 2 * kj::SECONDS;
 // The process of a lost worker gets this time to tell why it has ended.
 constexpr auto TELLS_CAUSE_WITHIN = 200 * kj::MILLISECONDS;
+// How much is shown of a line that is wrong.
+constexpr size_t LINE_SHOWN_BYTES = 200;
 // A job that is interrupted gets this time to be saved.
 constexpr auto SAVES_WITHIN = 4 * kj::SECONDS;
 // A run that is lost so often in a row, without coming further, ends.
@@ -191,7 +193,11 @@ void Launch::take(kj::StringPtr line) {
   members[0]->joined[0] = true;
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
-  parseEvent(line, event);
+  // The parser's own message is about its code. It would not help the user.
+  if (kj::runCatchingExceptions([&]() { parseEvent(line, event); }) != nullptr) {
+    return fail({Failure::FAILED, kj::str("the coordinator has told something that is no event: ",
+                                      line.slice(0, kj::min(line.size(), LINE_SHOWN_BYTES)))});
+  }
   view.show(event);
   if (event.isSaved() || event.isUnsaved() || event.isNotSaved()) {
     for (auto& fulfiller: saving) fulfiller->fulfill();

@@ -223,6 +223,7 @@ kj::String holderOf(const RunFolder& folder) {
 
 kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {
   constexpr uint64_t LOCK_BYTES_MAX = 4096;
+  constexpr double TIME_MAX_S = 1e11;  // no clock shows more
   kj::String text;
   auto read = [&]() { text = readRegular(lockFile(folder), LOCK_BYTES_MAX); };
   if (kj::runCatchingExceptions(read) != nullptr) return nullptr;
@@ -239,7 +240,10 @@ kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {
       if (line.startsWith("begun ")) {
         holder.process.begun_ticks = ::strtoull(value.cStr(), nullptr, 10);
       }
-      if (line.startsWith("since ")) holder.since_s = ::strtod(value.cStr(), nullptr);
+      if (line.startsWith("since ")) {
+        double since_s = ::strtod(value.cStr(), nullptr);
+        if (since_s >= 0 && since_s < TIME_MAX_S) holder.since_s = since_s;
+      }
       if (line == IN_BACKGROUND) holder.isInBackground = true;
       if (line.startsWith("exit ")) holder.exitCode = ::atoi(value.cStr());
     } else {

@@ -195,7 +195,7 @@ kj::Promise<void> Job::goOnWithout(uint rank, uint epoch, bool left) {
         for (auto& answer: runs->answers) {
           for (auto run: answer.getPushed()) all.add(run);
         }
-        auto last = lastPushesOf(all);
+        auto last = lastPushesOf(all, placementOf(experiment, graph).slices.size());
         io::MemberChange change{
             .rank = rank, .joins = false, .step = last.step, .counts = last.held.size() > 0};
         // Where nobody waits for its pushes, the others may be anywhere in this epoch.

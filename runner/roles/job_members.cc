@@ -18,15 +18,21 @@ uint64_t JobMembers::settledAt() const {
 }
 
 void JobMembers::add(io::MemberChange change) {
+  KJ_REQUIRE(change.rank < isMember.size(), "the job has no such worker", change.rank);
   KJ_REQUIRE(isMember[change.rank] != change.joins, "a worker joins or leaves twice", change.rank);
   isMember[change.rank] = change.joins;
   members += change.joins ? 1 : -1;
   all.add(change);
 }
 
-LastPushes lastPushesOf(kj::ArrayPtr<const SliceRun::Reader> pushed) {
-  uint64_t step = kj::maxValue;
-  for (auto& run: pushed) step = kj::min(step, run.getSteps());
+LastPushes lastPushesOf(kj::ArrayPtr<const SliceRun::Reader> pushed, uint64_t slices) {
+  uint64_t step = kj::maxValue, named = 0;
+  for (auto& run: pushed) {
+    step = kj::min(step, run.getSteps());
+    named += run.getEnd() - kj::min(run.getBegin(), run.getEnd());
+    KJ_REQUIRE(run.getEnd() <= slices && named <= slices, "servers name more slices than there are",
+        run.getEnd(), named, slices);
+  }
   kj::Vector<rpc::SliceId> held;
   for (auto& run: pushed) {
     if (run.getSteps() == step) continue;
@@ -35,6 +41,8 @@ LastPushes lastPushesOf(kj::ArrayPtr<const SliceRun::Reader> pushed) {
     for (auto id = run.getBegin(); id < run.getEnd(); id++) held.add(id);
   }
   std::sort(held.begin(), held.end());
+  KJ_REQUIRE(std::adjacent_find(held.begin(), held.end()) == held.end(),
+      "two servers name the same slice");
   return {step, held.releaseAsArray()};
 }
 

@@ -27,6 +27,7 @@ public:
   // Returns the first step that all members divide as they are now.
   uint64_t settledAt() const;
 
+  // Throws if the change does not fit the members.
   void add(io::MemberChange change);
 
 private:
@@ -41,8 +42,9 @@ struct LastPushes {
   uint64_t step;
   kj::Array<rpc::SliceId> held;  // the slices of its push of that step, in ascending order
 };
-// `pushed`: how many steps the worker has pushed of each slice, in any order.
-LastPushes lastPushesOf(kj::ArrayPtr<const SliceRun::Reader> pushed);
+// `pushed`: how many steps the worker has pushed of each of the `slices` slices, in any order.
+// Throws if the servers cannot have answered that.
+LastPushes lastPushesOf(kj::ArrayPtr<const SliceRun::Reader> pushed, uint64_t slices);
 
 // Returns ascending numbers as text: "0-3,7".
 kj::String rangesText(kj::ArrayPtr<const uint> numbers);

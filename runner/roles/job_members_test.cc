@@ -50,15 +50,22 @@ TEST_CASE("lastPushesOf: finds the first step that a lost worker has not pushed 
   set(0, 4, 6, 11);
   set(1, 0, 2, 11);
   set(2, 2, 4, 10);
-  auto last = lastPushesOf(all());
+  auto last = lastPushesOf(all(), 6);
   CHECK(last.step == 10);
   CHECK(rangesText(last.held) == "0-1,4-5");
   set(2, 2, 4, 11);
-  CHECK(lastPushesOf(all()).step == 11);
-  CHECK(lastPushesOf(all()).held.size() == 0);
+  CHECK(lastPushesOf(all(), 6).step == 11);
+  CHECK(lastPushesOf(all(), 6).held.size() == 0);
   set(2, 2, 4, 9);
-  CHECK_THROWS(lastPushesOf(all()));
-  CHECK((lastPushesOf(nullptr).step == uint64_t(kj::maxValue)));
+  CHECK_THROWS(lastPushesOf(all(), 6));
+  CHECK((lastPushesOf(nullptr, 6).step == uint64_t(kj::maxValue)));
+  // A server that names slices that there are not, or that another one holds.
+  set(2, 2, 4, 10);
+  CHECK_THROWS(lastPushesOf(all(), 5));
+  set(0, 0, 2, 11);
+  CHECK_THROWS(lastPushesOf(all(), 6));
+  set(0, 0, uint(kj::maxValue), 11);
+  CHECK_THROWS(lastPushesOf(all(), 6));
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ namespace {
 constexpr uint64_t PIECE_BYTES = 512 << 10;
 // No part of a checkpoint is larger.
 constexpr uint64_t PART_BYTES_MAX = 1ull << 40;
+// How much memory is taken before the first piece of a part has come.
+constexpr uint64_t ROOM_BYTES_MIN = 16 << 20;
 
 kj::Promise<void> sendFrom(Session::Client session, uint64_t step, PartName name,
     kj::Own<SavedPart> part, uint64_t offset) {
@@ -37,27 +39,46 @@ kj::Promise<void> sendFrom(Session::Client session, uint64_t step, PartName name
   });
 }
 
-kj::Promise<kj::Array<kj::byte>> fetchFrom(
-    Session::Client session, PartName name, kj::Array<kj::byte> part, uint64_t offset) {
+// A part on its way here.
+struct Fetched {
+  PartName name;
+  uint64_t total = 0;
+  kj::Array<kj::byte> room{};  // has room for some of what has not come yet
+  uint64_t received = 0;
+
+  // Takes the next piece. The coordinator only says how large the part is, so the memory grows with
+  // what has come.
+  void take(Session::SavedPartResults::Reader piece) {
+    auto bytes = piece.getBytes();
+    if (received == 0) {
+      total = piece.getTotal();
+      KJ_REQUIRE(total <= PART_BYTES_MAX, "a part is too large", total);
+    }
+    KJ_REQUIRE(bytes.size() > 0 && bytes.size() <= total - received,
+        "a piece of a checkpoint does not fit", bytes.size(), received, total);
+    uint64_t end = received + bytes.size();
+    if (end > room.size()) {
+      auto larger = kj::heapArray<kj::byte>(kj::min(total, kj::max(2 * end, ROOM_BYTES_MIN)));
+      if (received > 0) memcpy(larger.begin(), room.begin(), received);
+      room = kj::mv(larger);
+    }
+    memcpy(room.begin() + received, bytes.begin(), bytes.size());
+    received = end;
+  }
+};
+
+kj::Promise<kj::Array<kj::byte>> fetchRest(Session::Client session, Fetched part) {
   auto request = session.savedPartRequest();
-  request.setPart(name.kind);
-  request.setIndex(name.index);
-  request.setOffset(offset);
+  request.setPart(part.name.kind);
+  request.setIndex(part.name.index);
+  request.setOffset(part.received);
   auto sent = request.send();
-  return sent.then([session = kj::mv(session), name, part = kj::mv(part), offset](
+  return sent.then([session = kj::mv(session), part = kj::mv(part)](
                        capnp::Response<Session::SavedPartResults>&& piece) mutable
       -> kj::Promise<kj::Array<kj::byte>> {
-    auto bytes = piece.getBytes();
-    if (offset == 0) {
-      KJ_REQUIRE(piece.getTotal() <= PART_BYTES_MAX, "a part is too large", piece.getTotal());
-      part = kj::heapArray<kj::byte>(piece.getTotal());
-    }
-    KJ_REQUIRE(bytes.size() > 0 && bytes.size() <= part.size() - offset,
-        "a piece of a checkpoint does not fit", bytes.size(), offset, part.size());
-    memcpy(part.begin() + offset, bytes.begin(), bytes.size());
-    uint64_t next = offset + bytes.size();
-    if (next == part.size()) return kj::mv(part);
-    return fetchFrom(kj::mv(session), name, kj::mv(part), next);
+    part.take(piece);
+    if (part.received == part.total) return kj::mv(part.room);
+    return fetchRest(kj::mv(session), kj::mv(part));
   });
 }
 
@@ -94,7 +115,7 @@ kj::Promise<void> sendPart(Session::Client session, uint64_t step, PartName name
 }
 
 kj::Promise<kj::Array<kj::byte>> fetchPart(Session::Client session, PartName name) {
-  return fetchFrom(kj::mv(session), name, nullptr, 0);
+  return fetchRest(kj::mv(session), Fetched{name});
 }
 
 void readPiece(kj::StringPtr path, uint64_t offset, Session::SavedPartResults::Builder results) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "configs/language/failure.h"
 #include "runner/logs/role_names.h"
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
@@ -272,6 +273,9 @@ void joinTraces(const Experiment& experiment, const RunFolder& folder, kj::Strin
     if (&part != parts.begin()) file.append(",\n"_kj.asBytes());
     auto text = readWhole(part, FILE_BYTES_MAX);
     // Appends the text without its brackets, each of which is on a line of its own.
+    if (text.size() < 5 || !text.startsWith("[\n") || !text.endsWith("\n]\n")) {
+      configs::fail(part, " is not the trace of a role; record the run again");
+    }
     file.append(text.slice(2, text.size() - 3).asBytes());
   }
   file.append("\n]}\n"_kj.asBytes());

@@ -6,6 +6,9 @@ namespace runner {
 
 namespace {
 
+// Whoever writes a line must not take memory without limit.
+constexpr size_t LINE_BYTES_MAX = 16 << 20;
+
 // The state of one readLines().
 struct LineReader {
   kj::AsyncInputStream& input;
@@ -25,6 +28,7 @@ struct LineReader {
               endLine();
             } else {
               pending.add(c);
+              if (pending.size() == LINE_BYTES_MAX) endLine();
             }
           }
           return readOn();
