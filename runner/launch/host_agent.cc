@@ -195,6 +195,10 @@ bool isAsCopied() {
   return true;
 }
 
+HostAgent::Client newHostAgent(kj::AsyncIoContext& io) {
+  return kj::heap<HostAgentServer>(io);
+}
+
 void serveHost() {
   auto io = kj::setupAsyncIo();
   // Nothing but the protocol may go to standard output.

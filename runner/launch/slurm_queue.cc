@@ -48,18 +48,6 @@ kj::String jobFile(const RunFolder& folder) {
   return kj::str(folder.path, "/slurm_job");
 }
 
-// Reads a line that squeue writes: `17_3|RUNNING|None|n1`.
-SlurmJob jobIn(kj::StringPtr line) {
-  kj::String parts[4];
-  for (auto& part: parts) {
-    auto end = line.findFirst('|').orDefault(line.size());
-    part = kj::heapString(line.slice(0, end));
-    line = line.slice(kj::min(end + 1, line.size()));
-  }
-  if (parts[2] == "None") parts[2] = nullptr;
-  return {kj::mv(parts[0]), kj::mv(parts[1]), kj::mv(parts[2]), kj::mv(parts[3])};
-}
-
 // Returns what a command of Slurm says, on one line and without the command's name.
 kj::String reasonIn(kj::ArrayPtr<const kj::String> errors) {
   constexpr kj::StringPtr MARK = "error: "_kj;
@@ -95,6 +83,17 @@ kj::String SlurmJob::text() const {
 
 SlurmJob SlurmJob::clone() const {
   return {kj::str(id), kj::str(state), kj::str(reason), kj::str(nodes)};
+}
+
+SlurmJob slurmJobIn(kj::StringPtr line) {
+  kj::String parts[4];
+  for (auto& part: parts) {
+    auto end = line.findFirst('|').orDefault(line.size());
+    part = kj::heapString(line.slice(0, end));
+    line = line.slice(kj::min(end + 1, line.size()));
+  }
+  if (parts[2] == "None") parts[2] = nullptr;
+  return {kj::mv(parts[0]), kj::mv(parts[1]), kj::mv(parts[2]), kj::mv(parts[3])};
 }
 
 kj::String slurmTaskId(kj::StringPtr job, size_t i, size_t count) {
@@ -180,7 +179,7 @@ kj::Promise<kj::Maybe<SlurmQueue::Jobs>> SlurmQueue::look(kj::ArrayPtr<const kj:
   return call(kj::mv(words)).then([](kj::Own<Said>&& said) -> kj::Maybe<Jobs> {
     if (said->exitCode == 0) {
       return KJ_MAP(line, said->output) {
-        return jobIn(line);
+        return slurmJobIn(line);
       };
     }
     // Of several jobs, squeue leaves out those that are gone. A single one is an error.

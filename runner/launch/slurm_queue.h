@@ -28,6 +28,9 @@ struct SlurmJob {
   SlurmJob clone() const;
 };
 
+// Reads a line that squeue writes for SlurmQueue: `17_3|RUNNING|None|n1`. What is missing is empty.
+SlurmJob slurmJobIn(kj::StringPtr line);
+
 // Returns what Slurm calls run `i` of the `count` runs that one script starts: see slurmScript().
 kj::String slurmTaskId(kj::StringPtr job, size_t i, size_t count);
 

@@ -187,6 +187,23 @@ kj::String explainSsh(
       "` by hand, and remove ~/.cache/runner/programs there if it works");
 }
 
+kj::Promise<kj::String> HostAnswers::next() {
+  // Reads byte by byte: what follows the line belongs to the protocol.
+  return output.tryRead(&nextByte, 1, 1).then([this](size_t n) -> kj::Promise<kj::String> {
+    if (n == 0) return kj::NEVER_DONE;
+    if (nextByte != '\n') {
+      line.add(nextByte);
+      if (++noise_bytes < NOISE_MAX_BYTES) return next();
+      configs::fail("its login script writes too much; it must write nothing for commands");
+    }
+    auto text = kj::heapString(line.begin(), line.size());
+    line.clear();
+    if (text.startsWith(ANSWER)) return kj::heapString(text.slice(ANSWER.size()));
+    hear(text);
+    return next();
+  });
+}
+
 SshHost::SshHost(const Host& host, kj::String label, kj::StringPtr command, SharedPackage& package,
     kj::AsyncIoContext& io, kj::Function<void(kj::StringPtr)> say)
     : host(host),
@@ -204,6 +221,7 @@ SshHost::SshHost(const Host& host, kj::String label, kj::StringPtr command, Shar
             if (isReady) return this->say(kj::str(this->host.name, ": ", line));
             hear(line);
           }).eagerlyEvaluate(nullptr)),
+      answers(*process.output, [this](kj::StringPtr line) { hear(line); }),
       whenEnded(process.ended().fork()) {}
 
 kj::Exception SshHost::failed(kj::StringPtr why) const {
@@ -220,24 +238,6 @@ void SshHost::hear(kj::StringPtr line) {
     for (size_t i = 0; i < LINES_KEPT; i++) heard[i] = kj::mv(heard[i + LINES_KEPT]);
     heard.truncate(LINES_KEPT);
   }
-}
-
-kj::Promise<kj::String> SshHost::readAnswer() {
-  // Reads byte by byte: what follows the line belongs to the protocol.
-  return process.output->tryRead(&nextByte, 1, 1).then([this](size_t n) -> kj::Promise<kj::String> {
-    // The end of the process says more.
-    if (n == 0) return kj::NEVER_DONE;
-    if (nextByte != '\n') {
-      line.add(nextByte);
-      if (++noise_bytes < NOISE_MAX_BYTES) return readAnswer();
-      return failed("its login script writes too much; it must write nothing for commands");
-    }
-    auto text = kj::heapString(line.begin(), line.size());
-    line.clear();
-    if (text.startsWith(ANSWER)) return kj::heapString(text.slice(ANSWER.size()));
-    hear(text);
-    return readAnswer();
-  });
 }
 
 kj::Promise<void> SshHost::send(kj::StringPtr offer) {
@@ -275,7 +275,9 @@ kj::Promise<void> SshHost::write(kj::ArrayPtr<const kj::byte> bytes) {
 }
 
 kj::Promise<void> SshHost::greet() {
-  return readAnswer().then([this](kj::String answer) -> kj::Promise<void> {
+  auto next = answers.next().catch_(
+      [this](kj::Exception&& e) -> kj::Promise<kj::String> { return failed(e.getDescription()); });
+  return next.then([this](kj::String answer) -> kj::Promise<void> {
     lastHeard = running.passed();
     if (answer == READY) return kj::READY_NOW;
     if (answer == WAITING && !isWaiting) {

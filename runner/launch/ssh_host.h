@@ -25,6 +25,26 @@ private:
   kj::Array<kj::byte> tar;
 };
 
+// What a host writes to standard output before its agent can be called: answers, and whatever its
+// login script says.
+class HostAnswers {
+public:
+  // `hear` is called with each line that is no answer. `output` must outlive the object.
+  HostAnswers(kj::AsyncInputStream& output, kj::Function<void(kj::StringPtr)> hear)
+      : output(output), hear(kj::mv(hear)) {}
+
+  // Resolves to the next answer, and reads no byte behind it. Never resolves if the output ends:
+  // the end of the process says more. Rejects if the host says too much else.
+  kj::Promise<kj::String> next();
+
+private:
+  kj::AsyncInputStream& output;
+  kj::Function<void(kj::StringPtr)> hear;
+  kj::Vector<char> line;   // the beginning of the next line
+  size_t noise_bytes = 0;  // so far
+  char nextByte = 0;
+};
+
 // One ssh connection to one host. It brings this program to the host, and runs `runner host` there.
 // Dropping it ends all that was started through it.
 class SshHost {
@@ -53,7 +73,6 @@ private:
   kj::Promise<void> send(kj::StringPtr offer);
   kj::Promise<void> write(kj::ArrayPtr<const kj::byte> bytes);
   kj::Promise<void> late(uint timeout_s);
-  kj::Promise<kj::String> readAnswer();
   // Notes a line that was written before the host was ready.
   void hear(kj::StringPtr line);
 
@@ -66,12 +85,10 @@ private:
   const kj::String script;
   ChildProcess process;
   kj::Vector<kj::String> heard;  // the latest lines, until the host is ready
-  kj::Vector<char> line;         // the beginning of the next line on standard output
-  size_t noise_bytes = 0;        // on standard output
-  char nextByte = 0;
   bool isReady = false;
   bool isWaiting = false;       // for another copy of the program
   kj::Promise<void> listening;  // to standard error
+  HostAnswers answers;
   kj::ForkedPromise<int> whenEnded;
   kj::Maybe<kj::Own<rpc::Peer>> peer;
 };

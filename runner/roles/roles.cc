@@ -161,7 +161,7 @@ bool ListeningCoordinator::run(
         [&interrupt, signal](siginfo_t&&) { interrupt = signal; });
     over = over.exclusiveJoin(kj::mv(received));
   }
-  auto run = [&]() { over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
+  auto run = [&, &io = io]() { over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
   auto failed = kj::runCatchingExceptions(run);
   // The run has ended. A failure since then only comes from roles that leave.
   if (log.lastEvent() != nullptr) return true;

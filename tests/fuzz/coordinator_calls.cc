@@ -28,23 +28,39 @@ mode = "dist_sync"
 servers = 1
 workers = 2
 )"_kj;
+// More lines of the experiment: a job that goes on without workers, and one that keeps its best
+// weights.
+constexpr kj::StringPtr MORE[] = {""_kj,
+    R"(
+on_loss = "continue"
+elastic = { min = 1, max = 3 }
+[checkpoint]
+every_steps = 2
+)"_kj,
+    R"(
+[checkpoint]
+every_steps = 2
+keep_best = true
+)"_kj};
 
-// What all inputs share.
+// What all inputs of one experiment share.
 struct Known {
   runner::LoadedExperiment loaded;
   kj::Own<runner::ModelFacts> facts;
 
-  Known() {
+  explicit Known(kj::StringPtr more) {
     configs::Diagnostics diagnostics;
-    auto document = configs::parse("x.toml", EXPERIMENT, diagnostics);
+    auto document = configs::parse("x.toml", kj::str(EXPERIMENT, more), diagnostics);
     loaded = runner::readExperiment(kj::mv(document), diagnostics);
     must(diagnostics.count() == 0, diagnostics.format("x.toml"));
     facts = kj::heap<runner::ModelFacts>(KJ_ASSERT_NONNULL(loaded.experiment));
   }
 };
-const Known& known() {
-  static const Known KNOWN;
-  return KNOWN;
+const Known& knownOf(uint8_t choice) {
+  static const auto ALL = KJ_MAP(more, MORE) {
+    return kj::heap<Known>(more);
+  };
+  return *ALL[choice % ALL.size()];
 }
 
 // A role whose answers come from the input.
@@ -67,12 +83,25 @@ public:
   }
   kj::Promise<void> decide(DecideContext) override { return kj::READY_NOW; }
   kj::Promise<void> saveShard(SaveShardContext) override { return kj::READY_NOW; }
+  kj::Promise<void> fenceWorker(FenceWorkerContext context) override {
+    auto pushed = context.getResults().initPushed(dice.byte() % 8);
+    for (auto run: pushed) {
+      run.setBegin(dice.near(8));
+      run.setEnd(dice.near(8));
+      run.setSteps(dice.near(4));
+    }
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> leaveWorker(LeaveWorkerContext) override { return kj::READY_NOW; }
+  kj::Promise<void> admitWorker(AdmitWorkerContext) override { return kj::READY_NOW; }
+  kj::Promise<void> setMembers(SetMembersContext) override { return kj::READY_NOW; }
 
 private:
   Dice dice;
 };
 
 struct Coordinator {
+  const Known& known;
   kj::EventLoop loop;
   kj::WaitScope scope{loop};
   kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
@@ -83,13 +112,13 @@ struct Coordinator {
   kj::Vector<runner::Session::Client> sessions;
   kj::Vector<kj::Promise<void>> calls;
 
-  Coordinator() {
-    auto& experiment = KJ_ASSERT_NONNULL(known().loaded.experiment);
+  explicit Coordinator(uint8_t choice): known(knownOf(choice)) {
+    auto& experiment = KJ_ASSERT_NONNULL(known.loaded.experiment);
     removeFolder("run");
     ::mkdir(folder.path.cStr(), 0700);
     log = kj::heap<runner::RunLog>(folder, *experiment.log.style, runner::RunLog::toNobody());
     job = kj::refcounted<runner::Job>(
-        known().loaded, *known().facts, folder, *log, timer, kj::systemPreciseCalendarClock());
+        known.loaded, *known.facts, folder, *log, timer, kj::systemPreciseCalendarClock());
     over = job->run(false).eagerlyEvaluate([](kj::Exception&& e) { judge(e); });
   }
   ~Coordinator() noexcept(false) { calls.clear(); }
@@ -108,7 +137,7 @@ struct Coordinator {
     request.setIndex(dice.near(3));
     uint8_t wrong = dice.byte();
     request.setPid(wrong);
-    request.setDigest(wrong == 1 ? "another"_kj : known().loaded.digest.asPtr());
+    request.setDigest(wrong == 1 ? "another"_kj : known.loaded.digest.asPtr());
     request.setVersion(wrong == 2 ? "another"_kj : kj::StringPtr(runner::VERSION));
     if (wrong == 1) request.setSettings(kj::str(dice.take(dice.byte()).asChars()));
     if (wrong == 3) request.setInstructionSet(kj::str(dice.take(5).asChars()));
@@ -126,15 +155,16 @@ struct Coordinator {
   }
 
   void call(Dice& dice) {
-    uint8_t method = dice.byte() % 12;
+    uint8_t method = dice.byte() % 14;
     if (method == 0 || sessions.empty()) return join(dice);
-    auto& session = sessions[dice.near(sessions.size()) % sessions.size()];
-    auto& graph = known().facts->graph;
+    size_t chosen = dice.near(sessions.size()) % sessions.size();
+    auto& session = sessions[chosen];
+    auto& graph = known.facts->graph;
     switch (method) {
       case 1: {
         auto request = job->bootstrap().takeIndexRequest();
         request.setRole(role(dice));
-        request.setDigest(known().loaded.digest);
+        request.setDigest(known.loaded.digest);
         request.setVersion(runner::VERSION);
         return add(request.send());
       }
@@ -181,7 +211,7 @@ struct Coordinator {
       case 8: {
         auto request = session.savePartRequest();
         request.setStep(dice.near(200));
-        request.setPart(static_cast<runner::Part>(dice.near(2)));
+        request.setPart(static_cast<runner::Part>(dice.near(4)));
         request.setIndex(dice.near(3));
         request.setTotal(dice.near(100));
         request.setOffset(dice.near(100));
@@ -190,7 +220,8 @@ struct Coordinator {
       }
       case 9: {
         auto request = session.savedPartRequest();
-        request.setPart(static_cast<runner::Part>(dice.near(2)));
+        request.setPart(static_cast<runner::Part>(dice.near(4)));
+        request.setIndex(dice.near(3));
         request.setOffset(dice.near(100));
         return add(request.send());
       }
@@ -200,6 +231,13 @@ struct Coordinator {
       case 11:
         timer.advanceTo(timer.now() + dice.byte() * (100 * kj::MILLISECONDS));
         return;
+      case 12:
+        return add(session.enterRequest().send());
+      case 13:
+        // The role is gone.
+        session = sessions.back();
+        sessions.removeLast();
+        return;
     }
   }
 };
@@ -208,7 +246,7 @@ struct Coordinator {
 
 void feed(Bytes input) {
   Dice dice(input);
-  Coordinator coordinator;
+  Coordinator coordinator(dice.byte());
   while (!dice.isEmpty()) {
     coordinator.call(dice);
     coordinator.scope.poll();
