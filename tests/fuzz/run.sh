@@ -13,10 +13,11 @@ mkdir -p "$kept/corpus" "$kept/crashes"
 ${BAZEL:-bazel} build --config=fuzz "//tests/fuzz:$name"
 # A copy, so that another build does not replace the program while it runs.
 cp -f "bazel-bin/tests/fuzz/$name" "$kept/program"
-find -L "bazel-bin/tests/fuzz/$name.runfiles" -type f ! -name "$name" ! -name MANIFEST |
-  paste -sd, >"$kept/seeds"
+find -L "bazel-bin/tests/fuzz/$name.runfiles" -type f ! -name "$name" ! -name MANIFEST \
+  ! -name '*.so*' | paste -sd, >"$kept/seeds"
 # Large programs spend most of their time on memory that the sanitizer keeps after it was freed.
-exec env UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=quarantine_size_mb=16:malloc_context_size=4 \
+sanitizer=quarantine_size_mb=16:malloc_context_size=4:max_malloc_fill_size=0
+exec env UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=$sanitizer \
   "$kept/program" -max_total_time="$seconds" \
   -seed_inputs="@$kept/seeds" -artifact_prefix="$kept/crashes/" \
   -rss_limit_mb=1024 -malloc_limit_mb=100 -timeout=10 -max_len=16384 -print_final_stats=1 \
