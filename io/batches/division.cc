@@ -6,11 +6,11 @@
 
 namespace io {
 
-Division::Division(
-    uint64_t records, uint batchSize, uint workers, kj::ArrayPtr<const MemberChange> changes)
-    : records(records), batchSize(batchSize) {
+Division::Division(uint64_t records, uint batchSize, uint workers,
+    kj::ArrayPtr<const MemberChange> changes, DivisionStart start)
+    : records(records), batchSize(batchSize), start(start) {
   KJ_REQUIRE(records > 0 && batchSize > 0 && workers > 0, records, batchSize, workers);
-  Stretch all{0, 0, 0, {}, 0, {}};
+  Stretch all{start.step, start.step, start.records, {}, start.records, {}};
   for (uint rank = 0; rank < workers; rank++) all.members.add(rank);
   stretches.add(kj::mv(all));
 
@@ -60,6 +60,7 @@ void Division::addStretch(const MemberChange& change) {
 }
 
 const Division::Stretch& Division::stretchAt(uint64_t step) const {
+  KJ_REQUIRE(step >= start.step, "a step before the job went on", step, start.step);
   size_t i = stretches.size() - 1;
   while (stretches[i].begin > step) i--;
   return stretches[i];
@@ -113,6 +114,9 @@ void Division::places(uint64_t step, uint rank, kj::ArrayPtr<uint64_t> out) cons
 }
 
 uint64_t Division::stepsUntilEndOf(uint64_t epoch) const {
+  // What the earlier workers have left of it, less than a step of theirs, belongs to the next
+  // epoch.
+  if (epoch <= start.epoch) return start.step;
   uint64_t all = epoch * records;
   for (size_t i = 0;; i++) {
     auto& stretch = stretches[i];

@@ -34,6 +34,14 @@ struct MemberChange {
   bool operator==(const MemberChange&) const = default;
 };
 
+// Where a job goes on that had another number of workers before: at the end of an epoch. Without
+// one: at the beginning.
+struct DivisionStart {
+  uint64_t epoch = 0;    // so many are over
+  uint64_t step = 0;     // so many steps each worker has made
+  uint64_t records = 0;  // so many records of the stream are used
+};
+
 // Which records of the stream each worker reads in each step, and where epochs end. Without a
 // change of the members, step t takes the next W·b records, and worker r the r-th b of these. From
 // a change on, the new members divide what is left in the same way, in the order of their ranks. If
@@ -41,9 +49,10 @@ struct MemberChange {
 // new members read. So every record is read once per pass. Immutable.
 class Division {
 public:
-  // `records` is the number that is trained on. The changes may come in any order.
+  // `records` is the number that is trained on. The changes may come in any order, none of them
+  // before `start`.
   Division(uint64_t records, uint batchSize, uint workers,
-      kj::ArrayPtr<const MemberChange> changes = nullptr);
+      kj::ArrayPtr<const MemberChange> changes = nullptr, DivisionStart start = {});
 
   // Returns in `out`, which has batchSize entries, the places in the stream of the records that
   // worker `rank` reads in step `step`. Throws if it is no member then.
@@ -51,7 +60,8 @@ public:
 
   // Returns how many steps a worker makes until the end of epoch `epoch` (from 1): as many as take
   // no more than the records of `epoch` passes. Records that went back do not count as taken. The
-  // loss of a worker that has pushed all steps of an epoch does not move the end of that epoch.
+  // loss of a worker that has pushed all steps of an epoch does not move the end of that epoch. An
+  // epoch that was over at the start has ended there.
   uint64_t stepsUntilEndOf(uint64_t epoch) const;
 
   // Returns the first step after `step` from which on other members divide the records.
@@ -92,6 +102,7 @@ private:
 
   uint64_t records;
   uint batchSize;
+  DivisionStart start;
   kj::Vector<Stretch> stretches;
 };
 

@@ -55,6 +55,30 @@ TEST_CASE("Division: a worker that joins reads from its first step on") {
   CHECK_THROWS(placesOf(division, 3, 3, 5));
 }
 
+TEST_CASE("Division: a job that goes on with another number of workers uses every record once") {
+  // Two of batch 5 end epoch 1 of 98 records after 9 steps, and leave 8 records of it. Then there
+  // are three, and from epoch 4 on one.
+  Division two(98, 5, 2);
+  CHECK(two.stepsUntilEndOf(1) == 9);
+  Division three(98, 5, 3, nullptr, {.epoch = 1, .step = 9, .records = 90});
+  CHECK(three.stepsUntilEndOf(1) == 9);
+  // 106 records are left of epochs 1 and 2.
+  CHECK(three.stepsUntilEndOf(2) == 16);
+  uint64_t third = three.stepsUntilEndOf(3);
+  CHECK(third == 22);
+  CHECK(placesOf(three, 9, 0, 5)[0] == 90);
+  CHECK(placesOf(three, 9, 2, 5)[4] == 104);
+  CHECK_THROWS(placesOf(three, 8, 0, 5));
+
+  // What three have left may be more than a step of one. It still belongs to the next epoch.
+  uint64_t used = 90 + (third - 9) * 15;
+  CHECK(3 * 98 - used == 9);
+  Division one(98, 5, 1, nullptr, {.epoch = 3, .step = third, .records = used});
+  CHECK(one.stepsUntilEndOf(3) == third);
+  CHECK(one.stepsUntilEndOf(4) == third + (98 + 9) / 5);
+  CHECK(placesOf(one, third, 0, 5)[0] == used);
+}
+
 // A job whose members change at random steps.
 struct RandomJob {
   uint64_t records;

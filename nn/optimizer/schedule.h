@@ -11,6 +11,13 @@ namespace nn {
 struct RunLength {
   double updatesPerEpoch;  // may be fractional: records / images of a round
   uint64_t updates;        // of the whole run, at least 1
+  // Added to the number of an update, this gives its place in the run. Not 0 in a run that had
+  // another number of updates per epoch before. Then all numbers here count as if it had not.
+  int64_t ahead = 0;
+
+  // Returns the place of update number `update`, which counts all that were made. Schedules and
+  // lookaheads go by places.
+  uint64_t placeOf(uint64_t update) const { return update + uint64_t(ahead); }
 
   // Returns the updates of so many epochs, rounded down, at least one.
   uint64_t updatesIn(double epochs) const;

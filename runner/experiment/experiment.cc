@@ -90,26 +90,38 @@ configs::Table without(kj::ArrayPtr<const kj::StringPtr> keys, const configs::Ta
   return rest;
 }
 
+// Leaves keys out of a section.
+void leaveOut(
+    configs::Table& experiment, kj::StringPtr section, kj::ArrayPtr<const kj::StringPtr> keys) {
+  auto& entry = KJ_ASSERT_NONNULL(experiment.find(section));
+  auto& table = entry.value->content.get<configs::Table>();
+  table = without(keys, table);
+}
+
 // Two experiments with the same settings and the same records train the same.
-kj::String settingsOf(const configs::Table& resolved) {
+configs::Table settingsOf(const configs::Table& resolved) {
   auto trained = without(BESIDE_THE_RUN, resolved);
   // Where data and roles are, and how roles reach each other.
   constexpr kj::StringPtr OF_DATA[] = {"source"_kj};
   constexpr kj::StringPtr OF_CLUSTER[] = {"launcher"_kj, "image"_kj, "kubernetes"_kj, "port"_kj,
       "hosts"_kj, "interface"_kj, "ssh"_kj, "tls"_kj, "mpirun"_kj, "instruction_set"_kj,
       "on_loss"_kj, "elastic"_kj};
-  auto leaveOut = [&](kj::StringPtr section, kj::ArrayPtr<const kj::StringPtr> keys) {
-    auto& entry = KJ_ASSERT_NONNULL(trained.find(section));
-    auto& table = entry.value->content.get<configs::Table>();
-    table = without(keys, table);
-  };
-  leaveOut("data", OF_DATA);
-  leaveOut("cluster", OF_CLUSTER);
+  leaveOut(trained, "data", OF_DATA);
+  leaveOut(trained, "cluster", OF_CLUSTER);
   // The time for roles to join changes no result. The digests of many runs have its default.
   auto& cluster = KJ_ASSERT_NONNULL(trained.find("cluster")).value->content.get<configs::Table>();
   KJ_ASSERT_NONNULL(cluster.find("start_timeout_s")).value =
       configs::newValue<int64_t>(ClusterConfig::START_TIMEOUT_S);
-  return configs::print(trained);
+  return trained;
+}
+
+// Returns settings without what may change between two epochs of a run.
+kj::String kinSettingsOf(const configs::Table& settings) {
+  constexpr kj::StringPtr SECTIONS[] = {"continued"_kj};
+  constexpr kj::StringPtr OF_CLUSTER[] = {"workers"_kj, "servers"_kj};
+  auto kept = without(SECTIONS, settings);
+  leaveOut(kept, "cluster", OF_CLUSTER);
+  return configs::print(kept);
 }
 
 }  // namespace
@@ -370,6 +382,13 @@ Experiment Experiment::read(configs::Reader& reader) {
       "results of a run. They do not change the run.",
       Published::read);
 
+  experiment.continued = reader.maybeSection("continued",
+      "Where a run stood when `runner run --resume` went on with another number of workers, at the "
+      "end of an epoch. `--resume` writes this section into the experiment.toml of the run. Leave "
+      "it "
+      "out of other files.",
+      Continued::read);
+
   // loadRuns() reads [sweep], and lays its values over the rest. Here it is read for the reference.
   reader.maybeSection("sweep",
       "Makes the file stand for many runs: `grid` × `zip` × draws. Each run has its own folder, "
@@ -419,8 +438,10 @@ LoadedExperiment readExperiment(
   }
   loaded.experiment = kj::mv(experiment);
   loaded.resolved = configs::print(reading.resolved);
-  loaded.settings = settingsOf(reading.resolved);
+  auto settings = settingsOf(reading.resolved);
+  loaded.settings = configs::print(settings);
   loaded.digest = io::sha256Hex(loaded.settings.asBytes());
+  loaded.kinSettings = kinSettingsOf(settings);
   return loaded;
 }
 
@@ -445,6 +466,13 @@ void addRecords(LoadedExperiment& loaded) {
   if (io::areRecordsKnown(data)) return;
   auto both = kj::str(io::sha256Hex(loaded.settings.asBytes()), ' ', io::recordsSha256(data));
   loaded.digest = io::sha256Hex(both.asBytes());
+}
+
+bool areKin(const LoadedExperiment& a, const LoadedExperiment& b) {
+  if (a.kinSettings != b.kinSettings) return false;
+  auto& first = KJ_ASSERT_NONNULL(a.experiment).data;
+  auto& second = KJ_ASSERT_NONNULL(b.experiment).data;
+  return io::areRecordsKnown(first) || io::recordsSha256(first) == io::recordsSha256(second);
 }
 
 kj::String languageReference() {

@@ -18,6 +18,7 @@
 #include "rpc/placement.h"
 #include "runner/experiment/checkpoint_config.h"
 #include "runner/experiment/cluster.h"
+#include "runner/experiment/continued.h"
 #include "runner/experiment/expectations.h"
 #include "runner/experiment/published.h"
 #include "runner/logs/log_styles.h"
@@ -72,6 +73,7 @@ struct Experiment {
   ClusterConfig cluster;
   LogConfig log;
   CheckpointConfig checkpoint;
+  kj::Maybe<Continued> continued;  // null: the number of workers was always the same
   kj::Maybe<Published> published;  // the rows for this run
   kj::Array<Expectation> expectations;
 
@@ -103,6 +105,9 @@ struct LoadedExperiment {
   // of `settings`. If only the records determine the data, addRecords() must add theirs before the
   // digest is used.
   kj::String digest;
+  // What stays the same of `settings` if the run goes on with other numbers of workers and servers:
+  // see areKin().
+  kj::String kinSettings;
   kj::String errors;  // all errors of the file, ready to print; empty if there are none
 };
 
@@ -127,6 +132,11 @@ LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::Strin
 // records give the same digest wherever they are stored. Opens the data set, and imports it first
 // if necessary.
 void addRecords(LoadedExperiment& loaded);
+
+// Whether a run of one of these experiments may go on as the other one: they differ in nothing but
+// the numbers of workers and servers, and in [continued]. Opens the data sets if only the
+// records determine the data.
+bool areKin(const LoadedExperiment& a, const LoadedExperiment& b);
 
 // Returns the reference of the language: configs/REFERENCE.md.
 kj::String languageReference();

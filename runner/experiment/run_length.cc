@@ -4,9 +4,48 @@
 
 namespace runner {
 
+namespace {
+
+// Returns where the run has stood when its number of workers changed. All 0: it never did.
+Continued startOf(const Experiment& experiment) {
+  KJ_IF_MAYBE(continued, experiment.continued) return *continued;
+  return {};
+}
+
+uint stepsPerUpdate(const Experiment& experiment) {
+  return experiment.kvstore.mode->stepsPerUpdate(experiment.cluster.workers);
+}
+
+double updatesPerEpoch(const Experiment& experiment, uint64_t trainingRecords) {
+  uint64_t imagesPerUpdate = uint64_t(experiment.data.batchSize) * stepsPerUpdate(experiment);
+  return double(trainingRecords) * experiment.data.readings(experiment.cluster.workers) /
+         imagesPerUpdate;
+}
+
+// Returns how far a run with the present number of workers is after `epochs` epochs.
+uint64_t placeAfter(uint64_t epochs, const Experiment& experiment, uint64_t trainingRecords) {
+  if (epochs == 0) return 0;
+  return nn::RunLength{updatesPerEpoch(experiment, trainingRecords), 1}.updatesIn(epochs);
+}
+
+}  // namespace
+
+bool wasDividedOtherwise(const Experiment& experiment) {
+  return experiment.continued != nullptr && experiment.data.part == io::TrainingPart::SPLIT;
+}
+
+io::Division divisionOf(const Experiment& experiment, uint64_t trainingRecords,
+    kj::ArrayPtr<const io::MemberChange> changes) {
+  return io::Division(trainingRecords, experiment.data.batchSize, experiment.cluster.workers,
+      changes, startOf(experiment).start());
+}
+
 uint64_t stepsIn(uint epochs, const Experiment& experiment, uint64_t trainingRecords,
     kj::Maybe<const io::Division&> division) {
   KJ_IF_MAYBE(changed, division) return changed->stepsUntilEndOf(epochs);
+  if (wasDividedOtherwise(experiment)) {
+    return divisionOf(experiment, trainingRecords).stepsUntilEndOf(epochs);
+  }
   return io::Stream::stepsUntilEndOf(
       epochs, experiment.data, trainingRecords, experiment.cluster.workers);
 }
@@ -19,20 +58,36 @@ uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords,
     result = stepsIn(*epochs, experiment, trainingRecords, division);
   }
   KJ_IF_MAYBE(updates, experiment.train.steps) {
-    uint64_t steps = *updates * experiment.kvstore.mode->stepsPerUpdate(workers);
-    result = kj::min(result, (steps + workers - 1) / workers);
+    auto start = startOf(experiment);
+    uint64_t left = *updates - kj::min(start.updates, *updates);
+    uint64_t steps = left * stepsPerUpdate(experiment);
+    result = kj::min(result, start.step + (steps + workers - 1) / workers);
   }
   return result;
 }
 
 nn::RunLength runLengthOf(const Experiment& experiment, uint64_t trainingRecords) {
-  uint workers = experiment.cluster.workers;
-  uint stepsPerUpdate = experiment.kvstore.mode->stepsPerUpdate(workers);
-  uint64_t imagesPerUpdate = uint64_t(experiment.data.batchSize) * stepsPerUpdate;
-  uint64_t steps = stepsOf(experiment, trainingRecords) * workers;
-  return {.updatesPerEpoch =
-              double(trainingRecords) * experiment.data.readings(workers) / imagesPerUpdate,
-      .updates = kj::max(1u, steps / stepsPerUpdate)};
+  auto start = startOf(experiment);
+  uint64_t before = placeAfter(start.epoch, experiment, trainingRecords);
+  uint64_t steps = stepsOf(experiment, trainingRecords) - start.step;
+  uint64_t updates = steps * experiment.cluster.workers / stepsPerUpdate(experiment);
+  return {.updatesPerEpoch = updatesPerEpoch(experiment, trainingRecords),
+      .updates = kj::max(1u, before + updates),
+      .ahead = int64_t(before - start.updates)};
+}
+
+nn::RunLength ownLengthOf(const Experiment& experiment, uint64_t trainingRecords,
+    kj::Maybe<const io::Division&> division) {
+  auto start = startOf(experiment);
+  uint64_t before = io::Stream::stepsUntilEndOf(
+      start.epoch, experiment.data, trainingRecords, experiment.cluster.workers);
+  uint64_t steps = stepsOf(experiment, trainingRecords, division) - start.step;
+  return {.updatesPerEpoch = 0, .updates = before + steps, .ahead = int64_t(before - start.step)};
+}
+
+uint64_t updatesUntilEndOf(uint64_t epoch, const Experiment& experiment, uint64_t trainingRecords) {
+  return placeAfter(epoch, experiment, trainingRecords) -
+         uint64_t(runLengthOf(experiment, trainingRecords).ahead);
 }
 
 }  // namespace runner

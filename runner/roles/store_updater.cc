@@ -24,7 +24,8 @@ void StoreUpdater::update(const rpc::Slice& slice, const rpc::Round& round,
     kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) {
   auto& rule = rules[slice.key];
   size_t own = rule.isFrozen() ? 0 : rule.optimizer->stateArrays() * current.size();
-  if (rule.trainsIn(round.number, run)) {
+  uint64_t place = run.placeOf(round.number);
+  if (rule.trainsIn(place, run)) {
     apply(rule, slice.key, round, current, next, state.slice(0, own));
   } else {
     nn::copy(current, next);
@@ -33,7 +34,7 @@ void StoreUpdater::update(const rpc::Slice& slice, const rpc::Round& round,
     if (rule.isFrozen()) return;
     auto slow = state.slice(own, state.size());
     if (round.number == 0) nn::copy(current, slow);
-    lookahead->apply(round.number, run, next, slow);
+    lookahead->apply(place, run, next, slow);
   }
 }
 
@@ -48,7 +49,7 @@ void StoreUpdater::apply(const nn::KeyRule& rule, uint keyIndex, const rpc::Roun
       .current = current,
       .next = next,
       .state = state,
-      .learningRate = rule.learningRate(round.number, run) / staleness,
+      .learningRate = rule.learningRate(run.placeOf(round.number), run) / staleness,
       .decay = rule.decay(),
       .number = round.number,
       .role = key.role,
@@ -58,7 +59,8 @@ void StoreUpdater::apply(const nn::KeyRule& rule, uint keyIndex, const rpc::Roun
 }
 
 double StoreUpdater::learningRate(uint64_t round) const {
-  return train.rules.optimizer->learningRate() * train.rules.schedule->factor(round, run);
+  auto& rules = train.rules;
+  return rules.optimizer->learningRate() * rules.schedule->factor(run.placeOf(round), run);
 }
 
 kj::Maybe<nn::ValueRules> StoreUpdater::byValue() const {

@@ -16,6 +16,7 @@
 #include "runner/checkpoints/weights.h"
 #include "runner/experiment/devices.h"
 #include "runner/experiment/model_facts.h"
+#include "runner/experiment/run_length.h"
 #include "runner/roles/best_epoch.h"
 #include "runner/roles/io_thread.h"
 #include "runner/roles/member_plan.h"
@@ -273,8 +274,7 @@ private:
   void heedChanges(uint epoch) {
     KJ_IF_MAYBE(changes, ioThread->stopPoint().takeChanges()) {
       auto divide = [&]() {
-        return kj::heap<io::Division>(
-            facts.trainingRecords, experiment.data.batchSize, experiment.cluster.workers, *changes);
+        return kj::heap<io::Division>(divisionOf(experiment, facts.trainingRecords, *changes));
       };
       ownDivision = divide();
       division = *KJ_ASSERT_NONNULL(ownDivision);
@@ -466,10 +466,11 @@ private:
     KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
       uint workers = experiment.cluster.workers;
       uint updates = kj::max(1u, workers / experiment.kvstore.mode->stepsPerUpdate(workers));
-      nn::RunLength run{.updatesPerEpoch = 0, .updates = facts.steps(experiment)};
+      auto run = ownLengthOf(experiment, facts.trainingRecords);
       auto own = lookahead->inStepsOf(updates);
-      if (!own.isDueAfter(state.step, run)) return;
-      own.apply(state.step, run, program.statistics(), slowStatistics);
+      uint64_t place = run.placeOf(state.step);
+      if (!own.isDueAfter(place, run)) return;
+      own.apply(place, run, program.statistics(), slowStatistics);
     }
   }
 

@@ -3,6 +3,7 @@
 #include "rpc/shard/shard_server.h"
 #include "rpc/shared_memory/shared_layout.h"
 #include "runner/experiment/model_facts.h"
+#include "runner/experiment/run_length.h"
 
 namespace runner {
 
@@ -21,6 +22,11 @@ WorkerParts::WorkerParts(const LoadedExperiment& loaded, const RoleOptions& opti
   program = newProgram();
   batches = kj::heap<Batches>(*program, *dataset, experiment.data, experiment.train.seed,
       kj::max(experiment.cluster.workers, rank + 1), rank, firstStep);
+  // A worker that enters later learns then what it reads.
+  if (wasDividedOtherwise(experiment) && firstStep > 0) {
+    auto division = divisionOf(experiment, facts.trainingRecords);
+    batches->divideBy(kj::heap<io::Division>(kj::mv(division)), firstStep);
+  }
   KJ_IF_MAYBE(own, updates) trainer = program->trainBy(*own);
   store = newStore();
   remote = store->remote();
