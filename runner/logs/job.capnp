@@ -397,6 +397,25 @@ struct Event {
       from @114 :UInt32;
       # The first step that the present workers divide among themselves.
     }
+    resized :group {
+      # The run goes on with other numbers of workers or servers, in a folder of its own. The events
+      # before are those of the run from which it goes on.
+      epoch @115 :UInt32;
+      step @116 :UInt32;
+      # So many epochs are over, and so many steps each worker has made.
+      workers @117 :UInt32;
+      servers @118 :UInt32;
+      # From now on.
+      epochs @119 :UInt32;
+      steps @120 :UInt32;
+      globalBatchSize @121 :UInt32 $Json.name("global_batch_size");
+      digest @122 :Text;
+      # As in `started`.
+      goesOnFrom @123 :Text $Json.name("goes_on_from");
+      # The name of the folder of that run, beside this one.
+      facts @124 :List(Text);
+      # What was added up, copied and lost, one sentence each.
+    }
     notSaved @102 :Void $Json.name("not_saved");
     # There was nothing to save when the launcher asked for it. To the launcher only.
     agreed :group {

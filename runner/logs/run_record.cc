@@ -8,6 +8,7 @@
 #include "runner/logs/log_styles.h"
 #include "runner/logs/run_folder.h"
 #include "runner/logs/run_log.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -22,6 +23,8 @@ public:
     switch (event.which()) {
       case Event::STARTED:
         return takeStarted(event.getStarted());
+      case Event::RESIZED:
+        return takeResized(event.getResized());
       case Event::AGREED:
         record.instructionSet = kj::str(event.getAgreed().getInstructionSet());
         return;
@@ -73,6 +76,7 @@ public:
       return kj::mv(sums.epoch);
     };
     record.speeds = speeds.releaseAsArray();
+    record.resizes = resizes.releaseAsArray();
     record.links = inOrder(links, [](auto& a) { return std::make_pair(a.worker, a.server); });
     record.waits = inOrder(waits, [](auto& a) { return a.worker; });
     record.counted = inOrder(counted, [](auto& a) { return a.server; });
@@ -115,109 +119,151 @@ private:
     };
   }
 
-  void takeSpeed(uint worker, Event::Speed::Reader speed) {
-    speeds.add(SpeedRecord{worker, speed.getEpoch(), speed.getStep(), speed.getGlobalStep(),
-        speed.getTrainingS(), speed.getImagesPerS(), speed.getLoss(), speed.getAccuracy(),
-        speed.getBatchLoss(), speed.getBatchAccuracy()});
-  }
-
-  void takeTrained(Event::Trained::Reader trained) {
-    auto& epoch = sumsOf(trained.getEpoch()).epoch;
-    uint64_t images = trained.getImages();
-    epoch.step = epoch.workers == 0 ? trained.getStep() : kj::min(epoch.step, trained.getStep());
-    epoch.globalStep = kj::max(epoch.globalStep, trained.getGlobalStep());
-    epoch.workers++;
-    epoch.images += images;
-    epoch.trainLoss += trained.getLoss() * images;
-    epoch.trainAccuracy += trained.getAccuracy() * images;
-    epoch.epoch_s += trained.getTimeS();
-    if (trained.getTimeS() > 0) epoch.images_per_s += images / trained.getTimeS();
-    epoch.verbs.read_s += trained.getReadS();
-    epoch.verbs.forward_s += trained.getForwardS();
-    epoch.verbs.backward_s += trained.getBackwardS();
-    epoch.verbs.push_s += trained.getPushS();
-    epoch.verbs.pull_s += trained.getPullS();
-    epoch.pushed_bytes += trained.getPushedBytes();
-    epoch.pulled_bytes += trained.getPulledBytes();
-    epoch.learningRate = trained.getLearningRate();
-  }
-
-  template <typename Record, typename Key>
-  static kj::Array<Record> inOrder(kj::Vector<Record>& records, Key&& key) {
-    std::sort(records.begin(), records.end(), [&](auto& a, auto& b) { return key(a) < key(b); });
-    return records.releaseAsArray();
-  }
-
-  // Returns the record for which `isIt` holds, or a new one.
-  template <typename Record, typename Condition>
-  static Record& find(kj::Vector<Record>& records, Condition&& isIt) {
-    for (auto& each: records) {
-      if (isIt(each)) return each;
-    }
-    return records.add();
-  }
-
-  void takeTraffic(uint worker, Event::Trained::Reader trained) {
-    auto& wait = find(waits, [&](auto& each) { return each.worker == worker; });
-    wait.worker = worker;
-    wait.steps += trained.getSteps();
-    wait.pull_s += trained.getPullS();
-    uint server = 0;
-    for (auto from: trained.getServers()) {
-      auto& link =
-          find(links, [&](auto& each) { return each.worker == worker && each.server == server; });
-      link = {worker, server++, kj::str(from.getTransport()), from.getCalls(),
-          from.getPushedBytes(), from.getPulledBytes(), from.getRoundTripsS(),
-          from.getRoundTripMaxS(), from.getWaitingMaxBytes(), from.getReconnects()};
-    }
-  }
-
-  void takeCounted(uint server, Pushes::Reader pushes) {
-    auto& record = find(counted, [&](auto& each) { return each.server == server; });
-    auto staleness = pushes.getStaleness();
-    auto counts = KJ_MAP(count, staleness) {
-      return count;
-    };
-    record = {server, pushes.getPushed(), pushes.getDropped(), kj::mv(counts)};
-  }
-
-  void takeValidated(Event::Validated::Reader validated) {
-    auto& sums = sumsOf(validated.getEpoch());
-    sums.validations++;
-    sums.validationLoss += validated.getLoss();
-    sums.validationAccuracy += validated.getAccuracy();
-    sums.epoch.validationViews = validated.getViews();
-  }
-
-  static void finish(Sums& sums) {
-    auto& epoch = sums.epoch;
-    if (epoch.images > 0) {
-      epoch.trainLoss /= epoch.images;
-      epoch.trainAccuracy /= epoch.images;
-    }
-    if (epoch.workers > 0) {
-      epoch.epoch_s /= epoch.workers;
-      auto& verbs = epoch.verbs;
-      for (auto verb:
-          {&verbs.read_s, &verbs.forward_s, &verbs.backward_s, &verbs.push_s, &verbs.pull_s}) {
-        *verb /= epoch.workers;
-      }
-    }
-    if (sums.validations > 0) {
-      epoch.validationLoss = sums.validationLoss / sums.validations;
-      epoch.validationAccuracy = sums.validationAccuracy / sums.validations;
-    }
-  }
-
-  RunRecord& record;
-  kj::Vector<Sums> epochs;
-  kj::Vector<SpeedRecord> speeds;
-  kj::Vector<LinkRecord> links;
-  kj::Vector<WaitRecord> waits;
-  kj::Vector<CountedRecord> counted;
+  void takeResized(Event::Resized::Reader resized) {
+    auto facts = resized.getFacts();
+    resizes.add(RunRecord::Resize{resized.getEpoch(), record.workers, resized.getWorkers(),
+        record.servers, resized.getServers(), kj::str(resized.getGoesOnFrom()),
+        KJ_MAP(fact, facts) { return kj::str(fact);
+  }});
+record.digest = kj::str(resized.getDigest());
+record.workers = resized.getWorkers();
+record.servers = resized.getServers();
+record.epochs = resized.getEpochs();
+record.steps = resized.getSteps();
+record.globalBatchSize = resized.getGlobalBatchSize();
+// Nobody counts for roles that there are no more.
+auto keep = [](auto& records, auto&& isThere) {
+  auto end =
+      std::remove_if(records.begin(), records.end(), [&](auto& each) { return !isThere(each); });
+  records.truncate(end - records.begin());
 };
+keep(waits, [&](auto& each) { return each.worker < record.workers; });
+keep(counted, [&](auto& each) { return each.server < record.servers; });
+uint holders = record.servers > 0 ? record.servers : record.workers;
+keep(links, [&](auto& each) { return each.worker < record.workers && each.server < holders; });
+}  // namespace
+
+void takeSpeed(uint worker, Event::Speed::Reader speed) {
+  speeds.add(SpeedRecord{worker, speed.getEpoch(), speed.getStep(), speed.getGlobalStep(),
+      speed.getTrainingS(), speed.getImagesPerS(), speed.getLoss(), speed.getAccuracy(),
+      speed.getBatchLoss(), speed.getBatchAccuracy()});
+}
+
+void takeTrained(Event::Trained::Reader trained) {
+  auto& epoch = sumsOf(trained.getEpoch()).epoch;
+  uint64_t images = trained.getImages();
+  epoch.step = epoch.workers == 0 ? trained.getStep() : kj::min(epoch.step, trained.getStep());
+  epoch.globalStep = kj::max(epoch.globalStep, trained.getGlobalStep());
+  epoch.workers++;
+  epoch.images += images;
+  epoch.trainLoss += trained.getLoss() * images;
+  epoch.trainAccuracy += trained.getAccuracy() * images;
+  epoch.epoch_s += trained.getTimeS();
+  if (trained.getTimeS() > 0) epoch.images_per_s += images / trained.getTimeS();
+  epoch.verbs.read_s += trained.getReadS();
+  epoch.verbs.forward_s += trained.getForwardS();
+  epoch.verbs.backward_s += trained.getBackwardS();
+  epoch.verbs.push_s += trained.getPushS();
+  epoch.verbs.pull_s += trained.getPullS();
+  epoch.pushed_bytes += trained.getPushedBytes();
+  epoch.pulled_bytes += trained.getPulledBytes();
+  epoch.learningRate = trained.getLearningRate();
+}
+
+template <typename Record, typename Key>
+static kj::Array<Record> inOrder(kj::Vector<Record>& records, Key&& key) {
+  std::sort(records.begin(), records.end(), [&](auto& a, auto& b) { return key(a) < key(b); });
+  return records.releaseAsArray();
+}
+
+// Returns the record for which `isIt` holds, or a new one.
+template <typename Record, typename Condition>
+static Record& find(kj::Vector<Record>& records, Condition&& isIt) {
+  for (auto& each: records) {
+    if (isIt(each)) return each;
+  }
+  return records.add();
+}
+
+void takeTraffic(uint worker, Event::Trained::Reader trained) {
+  auto& wait = find(waits, [&](auto& each) { return each.worker == worker; });
+  wait.worker = worker;
+  wait.steps += trained.getSteps();
+  wait.pull_s += trained.getPullS();
+  uint server = 0;
+  for (auto from: trained.getServers()) {
+    auto& link =
+        find(links, [&](auto& each) { return each.worker == worker && each.server == server; });
+    link = {worker, server++, kj::str(from.getTransport()), from.getCalls(), from.getPushedBytes(),
+        from.getPulledBytes(), from.getRoundTripsS(), from.getRoundTripMaxS(),
+        from.getWaitingMaxBytes(), from.getReconnects()};
+  }
+}
+
+void takeCounted(uint server, Pushes::Reader pushes) {
+  auto& record = find(counted, [&](auto& each) { return each.server == server; });
+  auto staleness = pushes.getStaleness();
+  auto counts = KJ_MAP(count, staleness) {
+    return count;
+  };
+  record = {server, pushes.getPushed(), pushes.getDropped(), kj::mv(counts)};
+}
+
+void takeValidated(Event::Validated::Reader validated) {
+  auto& sums = sumsOf(validated.getEpoch());
+  sums.validations++;
+  sums.validationLoss += validated.getLoss();
+  sums.validationAccuracy += validated.getAccuracy();
+  sums.epoch.validationViews = validated.getViews();
+}
+
+static void finish(Sums& sums) {
+  auto& epoch = sums.epoch;
+  if (epoch.images > 0) {
+    epoch.trainLoss /= epoch.images;
+    epoch.trainAccuracy /= epoch.images;
+  }
+  if (epoch.workers > 0) {
+    epoch.epoch_s /= epoch.workers;
+    auto& verbs = epoch.verbs;
+    for (auto verb:
+        {&verbs.read_s, &verbs.forward_s, &verbs.backward_s, &verbs.push_s, &verbs.pull_s}) {
+      *verb /= epoch.workers;
+    }
+  }
+  if (sums.validations > 0) {
+    epoch.validationLoss = sums.validationLoss / sums.validations;
+    epoch.validationAccuracy = sums.validationAccuracy / sums.validations;
+  }
+}
+
+RunRecord& record;
+kj::Vector<Sums> epochs;
+kj::Vector<SpeedRecord> speeds;
+kj::Vector<RunRecord::Resize> resizes;
+kj::Vector<LinkRecord> links;
+kj::Vector<WaitRecord> waits;
+kj::Vector<CountedRecord> counted;
+};  // namespace runner
 
 }  // namespace
+
+uint RunRecord::workersIn(uint epoch) const {
+  for (auto& resize: resizes) {
+    if (epoch <= resize.epoch) return resize.workersBefore;
+  }
+  return workers;
+}
+
+kj::String numbersText(const RunRecord::Resize& resize) {
+  kj::Vector<kj::String> changes;
+  auto add = [&](uint before, uint now, kj::StringPtr role) {
+    if (before != now) changes.add(kj::str(counted(now, role), " in place of ", before));
+  };
+  add(resize.workersBefore, resize.workers, "worker");
+  add(resize.serversBefore, resize.servers, "server");
+  return kj::strArray(changes, " and ");
+}
 
 RunRecord readRunRecord(kj::StringPtr folder) {
   RunRecord record;

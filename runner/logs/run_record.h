@@ -108,6 +108,18 @@ struct RunRecord {
   uint64_t parameters = 0;
   uint64_t steps = 0;
   uint64_t globalBatchSize = 0;
+  // The numbers of workers and servers were others until the end of an epoch. Those above are the
+  // last ones.
+  struct Resize {
+    uint epoch;
+    uint workersBefore, workers;
+    uint serversBefore, servers;
+    kj::String goesOnFrom;  // the name of the folder of the run with the earlier numbers
+    kj::Array<kj::String> facts;
+  };
+  kj::Array<Resize> resizes;
+  // Returns how many workers have trained epoch `epoch`, if none was lost.
+  uint workersIn(uint epoch) const;
   // The epoch whose weights are in best.safetensors, and the accuracy of its validation. Null
   // without checkpoint.keep_best.
   kj::Maybe<Best> best;
@@ -122,6 +134,9 @@ struct RunRecord {
   kj::Array<WaitRecord> waits;
   kj::Array<CountedRecord> counted;
 };
+
+// Returns "3 workers in place of 2", for messages.
+kj::String numbersText(const RunRecord::Resize& resize);
 
 // Reads the events of the run in `folder`. Skips a last line that is cut off: the run was killed
 // then. Throws, with the way out, if the folder has no events or a line of them is not an event.

@@ -172,10 +172,11 @@ kj::Array<Point> jobSpeed(const RunRecord& record) {
   for (auto* speed: speeds) {
     latest.upsert(speed->worker, speed->images_per_s, [](double& old, double rate) { old = rate; });
     if (!renewed.contains(speed->worker)) renewed.insert(speed->worker);
-    if (renewed.size() < record.workers) continue;
+    uint workers = record.workersIn(speed->epoch);
+    if (renewed.size() < workers) continue;
     renewed.clear();
     double sum = 0;
-    for (auto& entry: latest) sum += entry.value;
+    for (auto& entry: latest) sum += entry.key < workers ? entry.value : 0;
     points.add(Point{speed->training_s, sum});
   }
   return thinned(points, POINTS_MAX);

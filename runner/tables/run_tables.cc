@@ -90,6 +90,15 @@ kj::String viewsNote(const RunRecord& record) {
   return nullptr;
 }
 
+kj::Array<kj::String> resizeNotes(const RunRecord& record) {
+  return KJ_MAP(resize, record.resizes) {
+    auto facts =
+        resize.facts.size() == 0 ? kj::str() : kj::str(": ", kj::strArray(resize.facts, "; "));
+    return kj::str("after epoch ", resize.epoch, " it went on with ", numbersText(resize),
+        ", in a new folder. The epochs before are those of run ", resize.goesOnFrom, facts);
+  };
+}
+
 Met metOf(const ReportedRun& run) {
   Met result;
   for (auto& verdict: run.verdicts) {

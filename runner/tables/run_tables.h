@@ -28,6 +28,10 @@ TextTable validationsTable(const RunRecord& record);
 // all validations have the same number of views.
 kj::String viewsNote(const RunRecord& record);
 
+// Returns one sentence, as the end of one, for each time that the run went on with other numbers of
+// workers or servers.
+kj::Array<kj::String> resizeNotes(const RunRecord& record);
+
 // Returns the published figures beside ours: | run | at | figure | ours | published | difference |.
 // The first column is there only if there are several runs. No rows if nothing was published.
 TextTable publishedTable(kj::ArrayPtr<const ReportedRun> runs);

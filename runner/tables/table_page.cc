@@ -82,6 +82,17 @@ kj::String unsavedOf(Runs runs, const Form& form) {
   return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
 }
 
+// Returns after which epochs the numbers of workers and servers have changed.
+kj::String resizesOf(Runs runs, const Form& form) {
+  kj::Vector<kj::String> lines;
+  for (auto& run: runs) {
+    for (auto& note: resizeNotes(run.record)) {
+      lines.add(form.line(kj::str("- ", run.label, ": ", note)));
+    }
+  }
+  return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
+}
+
 // Returns what the imports of the runs' data sets left out, each sentence once.
 kj::String leftOutOf(Runs runs, const Form& form) {
   kj::HashSet<kj::String> known;
@@ -110,6 +121,7 @@ kj::String pageOf(Runs runs, kj::String results, const Form& form) {
                     ", with validation accuracy ", figureText(best->accuracy, DECIMALS)))));
     }
   }
+  parts.add(resizesOf(runs, form));
   parts.add(reasonsOf(runs, form));
   parts.add(unsavedOf(runs, form));
   parts.add(leftOutOf(runs, form));
