@@ -107,6 +107,24 @@ bool hasManifest(kj::StringPtr path) {
   return ::access(kj::str(path, "/", MANIFEST).cStr(), F_OK) == 0 || errno != ENOENT;
 }
 
+// Reads the manifest of the checkpoint in the folder `path` into `manifest`, and returns its text.
+kj::String readManifest(kj::StringPtr path, Manifest::Builder manifest) {
+  auto text = readRegular(kj::str(path, "/", MANIFEST), MANIFEST_BYTES_MAX);
+  capnp::JsonCodec codec;
+  codec.handleByAnnotation<Manifest>();
+  auto decode = [&]() { codec.decode(text, manifest); };
+  if (kj::runCatchingExceptions(decode) != nullptr) configs::fail("its manifest is damaged");
+  return text;
+}
+
+// Whether a manifest there says that its checkpoint ends an epoch.
+bool endsEpoch(kj::StringPtr path) {
+  capnp::MallocMessageBuilder message;
+  auto manifest = message.initRoot<Manifest>();
+  return kj::runCatchingExceptions([&]() { readManifest(path, manifest); }) == nullptr &&
+         manifest.getEndsEpoch();
+}
+
 // Throws unless the file in `folder` is the one of the manifest.
 void check(kj::StringPtr folder, Manifest::File::Reader file) {
   auto name = kj::str("its ", file.getName());
@@ -185,6 +203,7 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
   manifest.setTimeS(double(::time(nullptr)));
   manifest.setRunS(point.run_s);
   manifest.setEventsBytes(point.events_bytes);
+  manifest.setEndsEpoch(point.endsEpoch);
   auto list = manifest.initFiles(files.size());
   uint64_t bytes = 0;
   for (auto i: kj::indices(files)) {
@@ -207,25 +226,27 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
   manifest.setSha256(sumOf(text(), ""));
   writeWhole(kj::str(path, "/", MANIFEST), text());
   uint kept = 0;
+  bool hasEnd = false;
   for (auto step: stepsIn(folder)) {
     if (step > point.step) continue;
     auto each = pathOf(folder, step);
     // What a killed process has left is no checkpoint.
-    bool isKept = hasManifest(each) && kept < keep;
-    if (isKept) kept++;
-    if (!isKept) removeCheckpoint(each);
+    bool isOne = hasManifest(each);
+    bool isEnd = isOne && !hasEnd && endsEpoch(each);
+    if (isOne && kept < keep) {
+      kept++;
+    } else if (!isEnd) {
+      removeCheckpoint(each);
+    }
+    hasEnd = hasEnd || isEnd;
   }
   return bytes;
 }
 
 FoundCheckpoint readCheckpoint(kj::StringPtr path) {
-  auto text = readRegular(kj::str(path, "/", MANIFEST), MANIFEST_BYTES_MAX);
   capnp::MallocMessageBuilder message;
   auto manifest = message.initRoot<Manifest>();
-  capnp::JsonCodec codec;
-  codec.handleByAnnotation<Manifest>();
-  auto decode = [&]() { codec.decode(text, manifest); };
-  if (kj::runCatchingExceptions(decode) != nullptr) configs::fail("its manifest is damaged");
+  auto text = readManifest(path, manifest);
   if (manifest.getFormat() != CHECKPOINT_FORMAT) {
     configs::fail("it has format ", manifest.getFormat(), " of program version ",
         manifest.getVersion(), ", and this program reads format ", CHECKPOINT_FORMAT);
@@ -249,18 +270,21 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
   }
   return {kj::str(path),
       {kj::str(manifest.getDigest()), kj::str(manifest.getInstructionSet()), manifest.getEpoch(),
-          manifest.getStep(), manifest.getRunS(), uint64_t(events_bytes), logsOf(manifest)},
+          manifest.getStep(), manifest.getRunS(), uint64_t(events_bytes), logsOf(manifest),
+          manifest.getEndsEpoch()},
       kj::str(manifest.getEventsSha256()), kj::str(manifest.getVersion()), manifest.getTimeS(),
       files.releaseAsArray()};
 }
 
 kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
-    kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse) {
+    kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse,
+    bool endsEpoch) {
   GrowingSums sums(folder.path);
   for (auto step: stepsIn(folder)) {
     auto path = pathOf(folder, step);
     // Without a manifest it is not complete: a kill has left it.
     if (!hasManifest(path)) continue;
+    if (endsEpoch && !runner::endsEpoch(path)) continue;
     kj::Maybe<FoundCheckpoint> found;
     auto attempt = [&]() {
       auto read = readCheckpoint(path);

@@ -24,6 +24,8 @@ struct SavedPoint {
   double run_s = 0;           // how long the run had lasted
   uint64_t events_bytes = 0;  // how much of events.jsonl belongs to the run so far
   LogExtents logs{};          // and how much of its other logs. No files: nobody knows
+  // Whether the epoch before the present one is over, and the present one has no step yet.
+  bool endsEpoch = false;
 };
 
 // A file of a checkpoint: the bytes of its pieces, one after the other.
@@ -36,8 +38,9 @@ struct CheckpointFile {
 // checksum of each other file, of the events so far and of the logs so far, comes last: a folder
 // without it is no checkpoint. Every file of it and the events are on the disk when the call
 // returns. Then removes all but the newest `keep` checkpoints, and what killed processes have left.
-// `sums` are those of the run's folder. Returns the bytes that it wrote. Throws with path, cause
-// and way out, and leaves the older checkpoints.
+// The newest one that ends an epoch stays in any case. `sums` are those of the run's folder.
+// Returns the bytes that it wrote. Throws with path, cause and way out, and leaves the older
+// checkpoints.
 uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
     kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingSums& sums);
 
@@ -61,9 +64,10 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path);
 // Returns the newest whole checkpoint of the run in `folder`. Null if it has none. Calls `refuse`
 // with a sentence for each newer one that is damaged, that another program or experiment has
 // written, or whose events are no longer in the folder. Without `digest`, it may belong to any
-// experiment.
+// experiment. With `endsEpoch`, leaves out those that stand in the middle of an epoch.
 kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
-    kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse);
+    kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse,
+    bool endsEpoch = false);
 
 // Gives the checkpoints that are newer than `kept` other names, so that the run can be continued
 // from there. If it is null, renames all, so that the run can begin again. Removes those that a

@@ -41,8 +41,8 @@ using tests::writeFile;
 
 constexpr kj::StringPtr DIGEST = "0123abcd"_kj;
 
-SavedPoint pointAt(uint64_t step) {
-  return {kj::str(DIGEST), kj::str("avx2"), 2, step, 1.5, 100};
+SavedPoint pointAt(uint64_t step, bool endsEpoch = false) {
+  return {kj::str(DIGEST), kj::str("avx2"), 2, step, 1.5, 100, {}, endsEpoch};
 }
 
 // A run with more events than its checkpoints know.
@@ -55,12 +55,12 @@ RunFolder newRun() {
 }
 
 // Writes a checkpoint with a worker's part and with weights in two pieces.
-uint64_t writeAt(const RunFolder& folder, uint64_t step, uint keep = 10) {
+uint64_t writeAt(const RunFolder& folder, uint64_t step, uint keep = 10, bool endsEpoch = false) {
   const auto part = kj::str("part of step ", step);
   CheckpointFile files[] = {{workerPartName(0), kj::arr(part.asBytes())},
       {kj::str(CHECKPOINT_WEIGHTS), kj::arr("first "_kj.asBytes(), "second"_kj.asBytes())}};
   GrowingSums sums(folder.path);
-  return writeCheckpoint(folder, pointAt(step), files, keep, sums);
+  return writeCheckpoint(folder, pointAt(step, endsEpoch), files, keep, sums);
 }
 
 kj::String pathAt(const RunFolder& folder, uint64_t step, kj::StringPtr file = nullptr) {
@@ -246,6 +246,29 @@ TEST_CASE("checkpoints: one knows how far the logs of its run had grown") {
   point.step = 4;
   writeCheckpoint(folder, point, nullptr, 1, newSums);
   CHECK(readCheckpoint(pathAt(folder, 4)).point.logs.files.size() == 0);
+}
+
+TEST_CASE("checkpoints: the newest one that ends an epoch is kept, and found") {
+  auto folder = newRun();
+  auto endIn = [&]() -> uint64_t {
+    auto found = newestCheckpoint(
+        folder, DIGEST, [](kj::String) {}, true);
+    return found == nullptr ? 0 : KJ_ASSERT_NONNULL(found).point.step;
+  };
+  writeAt(folder, 1, 2);
+  CHECK(endIn() == 0);
+  writeAt(folder, 2, 2, true);
+  for (uint64_t step: {3, 4, 5}) writeAt(folder, step, 2);
+  CHECK(endIn() == 2);
+  CHECK(newestIn(folder).step() == 5);
+  CHECK(::access(pathAt(folder, 4).cStr(), F_OK) == 0);
+  CHECK(::access(pathAt(folder, 3).cStr(), F_OK) != 0);
+  CHECK(::access(pathAt(folder, 1).cStr(), F_OK) != 0);
+  // The next end takes its place.
+  writeAt(folder, 6, 2, true);
+  CHECK(endIn() == 6);
+  CHECK(::access(pathAt(folder, 2).cStr(), F_OK) != 0);
+  CHECK(::access(pathAt(folder, 5).cStr(), F_OK) == 0);
 }
 
 TEST_CASE("checkpoints: one of another format, experiment or step is refused") {

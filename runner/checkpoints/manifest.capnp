@@ -35,6 +35,8 @@ struct Manifest {
   logs @13 :List(File);
   # What the run's logs had grown to. They follow from the events, but it takes long to make them
   # again. Empty if a log could not be read.
+  endsEpoch @14 :Bool $Json.name("ends_epoch");
+  # The epoch before `epoch` is over, and `epoch` has no step yet.
 
   struct File {
     name @0 :Text;

@@ -85,9 +85,14 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
   auto& cluster = experiment.cluster;
   KJ_IF_MAYBE(checkpoint, from) {
     epochsChecked = epochsStepped = epochsTrained = checkpoint->point.epoch - 1;
+    if (checkpoint->point.endsEpoch) epochBegin = checkpoint->point.step;
     eachEventButSpeed(folder, [this](Event::Reader event) {
       if (event.isBadRecord()) badRecords.insert(kj::str(event.getBadRecord().getReason()));
       if (event.isMembership()) members.add(changeOf(event.getIndex(), event.getMembership()));
+      // The changes before do not concern the workers that there are now.
+      if (event.isResized()) {
+        members = JobMembers(experiment.cluster.workers, experiment.cluster.seats());
+      }
     });
   }
   auto builder = kj::heapArrayBuilder<Seat>(cluster.servers + cluster.seats());
@@ -374,7 +379,8 @@ void Job::endMeeting() {
   validating = meeting.point() == MeetingPoint::TRAINED || again;
   tellProgress();
   bool isOver = meeting.point() == MeetingPoint::VALIDATED && !again;
-  if (isOver && saver.takeNextEpoch()) meeting.stopNext();
+  if (isOver) epochBegin = meeting.presentStep();
+  if (isOver && isEndToBeSaved()) meeting.stopNext();
   meeting.end();
 }
 

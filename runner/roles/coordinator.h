@@ -141,6 +141,8 @@ private:
   kj::Promise<void> saveRegularly();
   // Asks them once. Resolves to whether they will stop.
   kj::Promise<bool> askToSave();
+  // Whether the workers are to be saved before the first step of the next epoch.
+  bool isEndToBeSaved();
   // All workers stand still, to be saved. Lets them go on when the shards are copied.
   kj::Promise<void> save(uint epoch, uint64_t step);
   void reportSaved(
@@ -266,8 +268,10 @@ private:
   kj::Maybe<uint> missingAt;         // `joined` then
   kj::Vector<kj::String> strangers;  // sentences of noteRefused(), each once, and only a few
   uint finished = 0;
-  uint epochsStepped = 0;  // of which all workers have made all steps: see MeetingPoint.stepped
-  uint epochsTrained = 0;  // that all workers have ended
+  uint epochsStepped = 0;          // of which all workers have made all steps: see MeetingPoint
+  uint epochsTrained = 0;          // that all workers have ended
+  uint64_t epochBegin = 0;         // the step at which the present epoch began, or 0
+  kj::TimePoint endSaved = begin;  // when the job was saved last at the end of an epoch
   kj::String weightsSha256;
   kj::HashSet<kj::String> badRecords;  // the reasons that were logged already
   uint epochsChecked = 0;              // after how many epochs checkFolder() was called

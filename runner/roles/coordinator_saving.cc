@@ -49,6 +49,14 @@ kj::Promise<bool> Job::askToSave() {
       });
 }
 
+// Only from the end of an epoch can a run go on with another number of workers.
+bool Job::isEndToBeSaved() {
+  double pause_s = experiment.checkpoint.every_s;
+  bool isDue = pause_s > 0 && plan == nullptr &&
+               timer.now() - endSaved >= int64_t(pause_s * 1e9) * kj::NANOSECONDS;
+  return saver.takeNextEpoch() || isDue;
+}
+
 kj::Promise<void> Job::save(uint epoch, uint64_t step) {
   auto holders = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
   kj::Vector<Member::Client> shards;
@@ -59,8 +67,10 @@ kj::Promise<void> Job::save(uint epoch, uint64_t step) {
     shards.add(KJ_ASSERT_NONNULL(seat.member));
   }
   auto level = instructions.level().orDefault(nullptr);
+  bool endsEpoch = step == epochBegin;
+  if (endsEpoch) endSaved = timer.now();
   SavedPoint point{kj::str(loaded.digest), kj::str(level), epoch, step, run_s(), log.events_bytes(),
-      log.extents()};
+      log.extents(), endsEpoch};
   return saver.gather(kj::mv(point), ranks.releaseAsArray(), shards.releaseAsArray())
       .then([this, step]() { return admitWaiting(step); })
       .then([this]() { endMeeting(); },
