@@ -34,12 +34,13 @@ protected:
   // Returns the file with all its runs, without errors. If it has errors, prints them and ends the
   // program.
   LoadedRuns loadAll();
+  // Overrides one more value of the file, as --set does. `word` must outlive this object.
+  Validity addOverride(kj::StringPtr word);
 
 private:
   void checkFile();
   // Calls `read`. If it throws, the command is wrong, and the program ends.
   void orEnd(kj::FunctionParam<void()> read);
-  Validity addOverride(kj::StringPtr word);
   Validity addSweep(kj::StringPtr word);
 
   kj::String file;

@@ -325,7 +325,7 @@ Validity RunCommand::run() {
       return kj::str(
           "a sweep needs no --resume: it skips what is finished and continues what it has begun");
     }
-    resumed = folderToResume(all.runs[0].loaded);
+    resumed = folderToResume(all);
     options.resumes = resumed != nullptr;
   }
   RunFolder folder;
@@ -367,8 +367,22 @@ kj::Maybe<kj::String> RunCommand::whyNoCopies(const LoadedRuns& all) const {
   return nullptr;
 }
 
-kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedExperiment& loaded) {
-  KJ_IF_MAYBE(newest, newestRunOf(loaded, runs)) {
+kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedRuns& all) {
+  auto reload = [&](kj::String setting) -> LoadedExperiment& {
+    continued = kj::mv(setting);
+    addOverride(continued);
+    all = loadAll();
+    // The data are there already.
+    addRecords(all);
+    return all.runs[0].loaded;
+  };
+  KJ_IF_MAYBE(newest, newestRunOf(all.runs[0].loaded, runs)) {
+    KJ_IF_MAYBE(written, newest->written) {
+      auto& wanted = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment);
+      if (!newest->hasNumbersOf(wanted)) return goOnFrom(*newest, runs, wanted, reload);
+      reload(KJ_ASSERT_NONNULL(KJ_ASSERT_NONNULL(written->experiment).continued).setting());
+    }
+    auto& loaded = all.runs[0].loaded;
     endIfFinished(loaded, newest->folder);
     keepInstructionSet(loaded, newest->record);
     return kj::mv(newest->folder);

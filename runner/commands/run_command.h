@@ -20,8 +20,9 @@ private:
   // Returns why --copy-data is wrong. Null if it is right, or not given.
   kj::Maybe<kj::String> whyNoCopies(const LoadedRuns& all) const;
   // Returns the folder of the run with which --resume goes on. Null if none exists. Calls
-  // endIfFinished().
-  kj::Maybe<RunFolder> folderToResume(LoadedExperiment& loaded);
+  // endIfFinished(). If the run had another number of workers at a time, changes `all` to the
+  // experiment that goes on.
+  kj::Maybe<RunFolder> folderToResume(LoadedRuns& all);
   // Shows the result of the run in `folder` and ends the process, if the run has finished.
   void endIfFinished(const LoadedExperiment& loaded, const RunFolder& folder);
   // Warns of settings that are allowed, but hardly intended, each once.
@@ -33,6 +34,7 @@ private:
   bool dryRun = false;
   kj::String tracePath;
   kj::String membershipOf;
+  kj::String continued;  // a setting: see Continued
   LaunchOptions options;
 };
 

@@ -129,6 +129,12 @@ bool ListeningCoordinator::run(
   kj::Maybe<TensorBoard> board;
   if (experiment.log.tensorboard) board.emplace(folder.tensorboard());
   auto from = options.resumes ? checkpointOf(loaded, folder) : nullptr;
+  if (from == nullptr && experiment.continued != nullptr) {
+    configs::fail("the experiment goes on from the end of an epoch ([continued]), and ",
+        folder.path,
+        " has no checkpoint of that. Leave [continued] out of the file, or remove the folder and "
+        "let `runner run --resume` go on from the earlier run");
+  }
   auto log = logOf(experiment, options, folder, from, kj::mv(tell), kj::mv(board), kj::mv(access));
   // A launcher writes this file itself.
   if (!options.launched) writeWhole(folder.experiment(), loaded.resolved);
