@@ -215,5 +215,57 @@ TEST_CASE("StoreUpdater: the lookahead draws back all but frozen keys, and ends 
   CHECK(same[0] == 8);
 }
 
+// An experiment of 10 epochs with so many workers. With two, an epoch has 300 updates; with three,
+// which go on after epoch 2, it has 200.
+Loaded resized(kj::StringPtr workers, kj::StringPtr schedule, kj::StringPtr more) {
+  kj::StringPtr overrides[] = {
+      "kvstore.mode=dist_sync", "cluster.servers=1", workers, "train.epochs=10", schedule, more};
+  return Loaded(overrides);
+}
+constexpr kj::StringPtr CONTINUED =
+    "continued={ epoch = 2, step = 600, records = 120000, updates = 600 }"_kj;
+
+TEST_CASE("StoreUpdater: with another number of workers, schedules go on from the same epoch") {
+  auto drops = "train.schedule={ kind = \"step\", epochs = [1, 3, 5], factor = 0.5 }"_kj;
+  auto two = resized("cluster.workers=2", drops, "train.seed=1");
+  auto three = resized("cluster.workers=3", drops, CONTINUED);
+  CHECK(two.updater.learningRate(599) == three.updater.learningRate(600));
+  // Updates count on: epoch 3 ends with update 799.
+  double rate = three.updater.learningRate(600);
+  CHECK(three.updater.learningRate(799) == rate);
+  CHECK(three.updater.learningRate(800) == rate / 2);
+  CHECK(three.updater.learningRate(1199) == rate / 2);
+  CHECK(three.updater.learningRate(1200) == rate / 4);
+
+  auto curve = "train.schedule={ kind = \"cosine\" }"_kj;
+  auto before = resized("cluster.workers=2", curve, "train.seed=1");
+  auto after = resized("cluster.workers=3", curve, CONTINUED);
+  CHECK(before.updater.learningRate(600) == after.updater.learningRate(600));
+  CHECK(before.updater.learningRate(2400) == after.updater.learningRate(600 + 6 * 200));
+  CHECK(after.updater.runLength().updates == 2000);
+}
+
+TEST_CASE("ModelFacts: steps count on with another number of workers") {
+  auto drops = "train.schedule={ kind = \"constant\" }"_kj;
+  auto three = resized("cluster.workers=3", drops, CONTINUED);
+  CHECK(three.facts.steps(three.experiment) == 600 + 8 * 200);
+  CHECK(three.facts.stepsUntilEndOf(2, three.experiment) == 600);
+  CHECK(three.facts.stepsUntilEndOf(3, three.experiment) == 800);
+  CHECK(three.facts.epochs(three.experiment) == 10);
+}
+
+TEST_CASE("ModelFacts: train.steps counts all updates, also those with fewer workers") {
+  kj::StringPtr sync[] = {"kvstore.mode=dist_sync", "cluster.servers=1", "cluster.workers=3",
+      "train.epochs=100", "train.steps=1500", CONTINUED};
+  Loaded synchronous(sync);
+  CHECK(synchronous.facts.steps(synchronous.experiment) == 1500);
+  // Two workers have made 1200 updates, and three share the other 1200.
+  kj::StringPtr async[] = {"kvstore.mode=dist_async", "cluster.servers=1", "cluster.workers=3",
+      "train.epochs=100", "train.steps=2400",
+      "continued={ epoch = 2, step = 600, records = 120000, updates = 1200 }"};
+  Loaded asynchronous(async);
+  CHECK(asynchronous.facts.steps(asynchronous.experiment) == 600 + 400);
+}
+
 }  // namespace
 }  // namespace runner
