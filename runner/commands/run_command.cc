@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/checkpoints/checkpoints.h"
 #include "runner/checkpoints/weights.h"
 #include "runner/commands/course.h"
 #include "runner/commands/resumed_run.h"
@@ -20,6 +21,7 @@
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_folder.h"
 #include "runner/logs/run_record.h"
+#include "runner/roles/carry_over.h"
 #include "runner/roles/member_plan.h"
 #include "runner/roles/trace_file.h"
 #include "runner/system/background.h"
@@ -384,6 +386,12 @@ kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedRuns& all) {
     }
     auto& loaded = all.runs[0].loaded;
     endIfFinished(loaded, newest->folder);
+    auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+    if (experiment.continued != nullptr) {
+      auto digest = newest->record.digest.asPtr();
+      auto found = newestCheckpoint(newest->folder, digest, [](kj::String) {});
+      requireBeginning(experiment, newest->folder, found);
+    }
     keepInstructionSet(loaded, newest->record);
     return kj::mv(newest->folder);
   }

@@ -128,4 +128,13 @@ RunRecord::Resize carryOver(const LoadedExperiment& before, const RunFolder& fro
   return resize;
 }
 
+void requireBeginning(const Experiment& experiment, const RunFolder& folder,
+    const kj::Maybe<FoundCheckpoint>& newest) {
+  if (experiment.continued == nullptr || newest != nullptr) return;
+  configs::fail("the experiment goes on from the end of an epoch ([continued]), and ", folder.path,
+      " has no checkpoint of that. Leave [continued] out of the file, or remove the folder and "
+      "let ",
+      "`runner run --resume` go on from the earlier run again");
+}
+
 }  // namespace runner

@@ -24,4 +24,9 @@ bool hasChangedMembers(const RunFolder& folder);
 RunRecord::Resize carryOver(const LoadedExperiment& before, const RunFolder& from,
     const FoundCheckpoint& checkpoint, const LoadedExperiment& now, const RunFolder& to);
 
+// Throws, with the way out, if `experiment` has gone on from another run, but its folder has no
+// checkpoint: it cannot begin again.
+void requireBeginning(const Experiment& experiment, const RunFolder& folder,
+    const kj::Maybe<FoundCheckpoint>& newest);
+
 }  // namespace runner

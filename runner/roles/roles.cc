@@ -10,6 +10,7 @@
 #include "runner/logs/role_names.h"
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_log.h"
+#include "runner/roles/carry_over.h"
 #include "runner/roles/coordinator.h"
 #include "runner/roles/job_secret.h"
 #include "runner/roles/member_plan.h"
@@ -129,12 +130,7 @@ bool ListeningCoordinator::run(
   kj::Maybe<TensorBoard> board;
   if (experiment.log.tensorboard) board.emplace(folder.tensorboard());
   auto from = options.resumes ? checkpointOf(loaded, folder) : nullptr;
-  if (from == nullptr && experiment.continued != nullptr) {
-    configs::fail("the experiment goes on from the end of an epoch ([continued]), and ",
-        folder.path,
-        " has no checkpoint of that. Leave [continued] out of the file, or remove the folder and "
-        "let `runner run --resume` go on from the earlier run");
-  }
+  requireBeginning(experiment, folder, from);
   auto log = logOf(experiment, options, folder, from, kj::mv(tell), kj::mv(board), kj::mv(access));
   // A launcher writes this file itself.
   if (!options.launched) writeWhole(folder.experiment(), loaded.resolved);

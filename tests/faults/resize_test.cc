@@ -117,7 +117,7 @@ TEST_CASE("a run goes on with another number of workers from the end of an epoch
         "kvstore.compression={ kind = \"topk\", sparsity = 0.9, momentum = 0.9 }");
     add(2, 4, "kvstore.mode=local_sgd", "kvstore.outer={ kind = \"nesterov\" }",
         "kvstore.local_steps=8");
-    add(2, 3, "train.optimizer={ kind = \"adam\", learning_rate = 0.001 }",
+    add(2, 3, "train.optimizer={ kind = \"rmsprop\", learning_rate = 0.001, centered = true }",
         "train.schedule={ kind = \"step\", epochs = [1, 2] }");
   }
   for (auto& row: rows) {
@@ -167,6 +167,24 @@ TEST_CASE("a run that has gone on with another number of workers is resumed like
   CHECK(result.weightsSha256 == undisturbed.weightsSha256);
   CHECK(comparableEvents({kj::mv(away)}) == comparableEvents({kj::str(result.folder)}));
   CHECK(epochsOf(result.folder) == expectedEpochs(2, 3));
+}
+
+TEST_CASE("a run that has gone on with another number of workers does not begin again") {
+  Cut cut(nullptr, 2);
+  kj::StringPtr three[] = {"--set"_kj, "cluster.workers=3"_kj};
+  kj::StringPtr words[] = {"--set"_kj, "cluster.workers=3"_kj, RESUME};
+  auto command = cut.run.start(words);
+  REQUIRE(command->waitForOutput("Epoch[1]"));
+  command->kill(SIGTERM);
+  REQUIRE(command->wait().exitCode == 130);
+  auto checkpoints = kj::str(cut.folderOf(2), "/checkpoints");
+  Command({"rm", "-r", checkpoints}).wait();
+  auto refused = cut.goOn(three);
+  CHECK(refused.exitCode == 1);
+  CHECK(contains(refused.errors, kj::str(cut.folderOf(2), " has no checkpoint of that. Leave ")));
+  // The way out.
+  Command({"rm", "-r", cut.folderOf(2)}).wait();
+  CHECK(epochsOf(cut.goOnInto(2, three).folder) == expectedEpochs(2, 3));
 }
 
 TEST_CASE("the number of workers changes twice, and that of servers once") {
