@@ -126,6 +126,8 @@ void Passes::sumBias(const Key& bias, const Tensor& dy) {
 
 NormArrays Passes::normArrays(UnitId u, uint width) {
   auto start = draft.use<float>(states[u].norm);
+  // A draft that only measures has no memory.
+  if (start == nullptr) return {};
   return {start, start + width, start + 2 * width, start + 3 * width};
 }
 
