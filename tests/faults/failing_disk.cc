@@ -45,6 +45,11 @@ ssize_t read(int fd, void* bytes, size_t size) {
   return syscall(SYS_read, fd, bytes, size);
 }
 
+ssize_t pread(int fd, void* bytes, size_t size, off_t offset) {
+  if (fails(errorOf("read", fd))) return -1;
+  return syscall(SYS_pread64, fd, bytes, size, offset);
+}
+
 ssize_t write(int fd, const void* bytes, size_t size) {
   if (fails(errorOf("write", fd))) return -1;
   return syscall(SYS_write, fd, bytes, size);
