@@ -12,6 +12,7 @@
 #include "runner/commands/reference_command.h"
 #include "runner/commands/role_command.h"
 #include "runner/commands/run_command.h"
+#include "runner/commands/scale_command.h"
 #include "runner/commands/stop_command.h"
 #include "runner/commands/table_command.h"
 #include "runner/launch/launcher.h"
@@ -33,6 +34,7 @@ public:
         ps(commandLine),
         attach(commandLine),
         stop(commandLine),
+        scale(commandLine),
         table(commandLine),
         inspect(commandLine),
         diff(commandLine),
@@ -66,6 +68,7 @@ public:
     add("ps", ps, "list the runs that go on");
     add("attach", attach, "follow a run that goes on");
     add("stop", stop, "end a run that goes on");
+    add("scale", scale, "change how many workers a run has");
     add("table", table, "print the table of runs, and write their report");
     add("inspect", inspect, "show what a checkpoint or a file of weights holds");
     add("diff", diff, "show where two checkpoints or files of weights differ");
@@ -84,6 +87,7 @@ private:
   PsCommand ps;
   AttachCommand attach;
   StopCommand stop;
+  ScaleCommand scale;
   TableCommand table;
   InspectCommand inspect;
   DiffCommand diff;

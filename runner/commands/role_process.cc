@@ -24,7 +24,7 @@ namespace runner {
 
 namespace {
 
-// Returns how many roles of one kind the job has.
+// Returns how many roles of one kind the job may have.
 uint places(const ClusterConfig& cluster, Role role) {
   switch (role) {
     case Role::COORDINATOR:
@@ -32,7 +32,7 @@ uint places(const ClusterConfig& cluster, Role role) {
     case Role::SERVER:
       return cluster.servers;
     case Role::WORKER:
-      return cluster.workers;
+      return cluster.seats();
   }
   KJ_UNREACHABLE;
 }

@@ -35,11 +35,13 @@ bool hasEnded(const RunFolder& folder) {
 
 }  // namespace
 
-Launch::Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher)
+Launch::Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher,
+    kj::Maybe<const RunFolder&> folder)
     : experiment(experiment),
       view(view),
       timer(timer),
       launcher(launcher),
+      folder(folder),
       running(timer),
       over(nullptr),
       causeKnown(nullptr),
@@ -120,6 +122,7 @@ void Launch::watch(WatchedGroup& member) {
       if (failure != nullptr || !mayGoOnWithout(member, *f)) return fail(kj::mv(*f));
       // The coordinator says whether the others go on. A worker that came too late just ends.
       member.failure = kj::mv(*f);
+      if (member.leaves) return end(member);
       if (member.isLost) tasks->add(kj::evalLater([this, &member]() { replaceNow(member); }));
       if (!finished) return;
     }
@@ -141,31 +144,80 @@ bool Launch::mayGoOnWithout(const WatchedGroup& member, const Failure& failed) c
          (failed.rank == Failure::KILLED || failed.rank == Failure::LOST_A_PEER);
 }
 
-void Launch::replace(uint rank) {
+kj::Maybe<Launch::WatchedGroup&> Launch::workerOf(uint rank) {
   for (auto& each: members) {
     auto& first = each->group.roles[0];
-    if (first.role != Role::WORKER || first.index != rank) continue;
-    auto& member = *each;
-    member.isLost = true;
-    if (member.failure != nullptr) return replaceNow(member);
-    // The coordinator may notice the end of a process before the launcher does, which knows why.
-    tasks->add(
-        timer.afterDelay(TELLS_CAUSE_WITHIN).then([this, &member]() { replaceNow(member); }));
-    return;
+    if (first.role == Role::WORKER && first.index == rank) return *each;
   }
+  return nullptr;
+}
+
+void Launch::replace(uint rank) {
+  auto& member = KJ_ASSERT_NONNULL(workerOf(rank));
+  if (member.leaves) return;
+  member.isLost = true;
+  if (member.failure != nullptr) return replaceNow(member);
+  // The coordinator may notice the end of a process before the launcher does, which knows why.
+  tasks->add(timer.afterDelay(TELLS_CAUSE_WITHIN).then([this, &member]() { replaceNow(member); }));
 }
 
 void Launch::replaceNow(WatchedGroup& member) {
   if (!member.isLost || finished) return;
   KJ_IF_MAYBE(f, member.failure) view.say(kj::str(f->reason, ". The other workers go on"));
+  startAgain(member);
+}
+
+void Launch::startAgain(WatchedGroup& member) {
   // The old process ends here, if it is only silent.
   member.watching = nullptr;
   member.process = nullptr;
   member.process = launcher.start(member.group, address);
-  member.isLost = false;
+  member.isLost = member.leaves = member.hasEnded = false;
   member.failure = nullptr;
   member.joined[0] = false;
   watch(member);
+}
+
+void Launch::startWorker(uint rank) {
+  KJ_IF_MAYBE(member, workerOf(rank)) return startAgain(*member);
+  RoleGroup group{roleName(Role::WORKER, rank), kj::arr(PlacedRole{Role::WORKER, rank})};
+  auto process = launcher.start(group, address);
+  add(kj::mv(group), kj::mv(process));
+}
+
+bool Launch::scales() const {
+  auto& cluster = experiment.cluster;
+  return cluster.onLoss->continues && cluster.launcher->word == LauncherKind::LOCAL;
+}
+
+void Launch::adjustWorkers() {
+  auto& cluster = experiment.cluster;
+  bool isOver = finished || failure != nullptr;
+  if (!scales() || folder == nullptr || !allHaveJoined || isOver) return;
+  uint wanted = wantedWorkers(KJ_ASSERT_NONNULL(folder)).orDefault(cluster.workers);
+  wanted = kj::max(cluster.elastic.min, kj::min(cluster.elastic.max, wanted));
+  auto stays = [&](uint rank) {
+    KJ_IF_MAYBE(member, workerOf(rank)) return !member->hasEnded && !member->leaves;
+    return false;
+  };
+  uint present = 0;
+  for (uint rank = 0; rank < cluster.seats(); rank++) present += stays(rank) ? 1 : 0;
+  for (uint rank = 0; rank < cluster.seats() && present < wanted; rank++) {
+    // A rank is free when its process has ended.
+    bool isFree = workerOf(rank).map([](auto& member) { return member.hasEnded; }).orDefault(true);
+    if (!isFree) continue;
+    startWorker(rank);
+    present++;
+  }
+  for (uint rank = cluster.seats(); rank-- > 0 && present > wanted;) {
+    if (!stays(rank)) continue;
+    auto& member = KJ_ASSERT_NONNULL(workerOf(rank));
+    // One that is about to join leaves when it has joined.
+    if (!member.hasJoined() || member.isLost) continue;
+    member.leaves = true;
+    member.process->requestLeave();
+    present--;
+  }
 }
 
 // A worker that was about to take the place of a lost one is not needed any more.
@@ -213,16 +265,33 @@ void Launch::take(kj::StringPtr line) {
       }
       hasAll = hasAll && member->hasJoined();
     }
-    if (hasAll && rolesStarted != nullptr) launcher.allJoined();
+    if (hasAll && rolesStarted != nullptr) {
+      launcher.allJoined();
+      allHaveJoined = true;
+    }
   }
   if (event.isFinished()) takeFinished();
   if (event.isMembership() && !event.getMembership().getJoined()) replace(event.getIndex());
   if (event.isWaiting()) refused = kj::str(event.getWaiting().getRefused());
   if (event.isListening()) {
-    address = kj::str(event.getListening().getAddress());
+    auto listening = event.getListening();
+    address = kj::str(listening.getAddress());
+    auto ranks = listening.getWorkers();
+    // The job waits for the workers that it had, whatever the file says.
+    bool namesWorkers = scales() && ranks.size() > 0;
+    auto isWaitedFor = [&](const PlacedRole& role) {
+      if (!namesWorkers || role.role != Role::WORKER) return true;
+      bool isNamed = false;
+      for (uint rank: ranks) isNamed = isNamed || rank == role.index;
+      return isNamed;
+    };
     for (auto& group: launcher.groups()) {
+      if (!isWaitedFor(group.roles[0])) continue;
       auto process = launcher.start(group, address);
       add(kj::mv(group), kj::mv(process));
+    }
+    for (uint rank: ranks) {
+      if (namesWorkers && workerOf(rank) == nullptr) startWorker(rank);
     }
     rolesStarted = running.passed();
   }
@@ -252,6 +321,7 @@ kj::Promise<void> Launch::watchSilence() {
     checkCoordinator();
     checkStopped();
     checkJoined();
+    adjustWorkers();
     if (failure != nullptr) return kj::READY_NOW;
     return watchSilence();
   });
@@ -338,7 +408,7 @@ kj::Promise<Outcome> Attempts::attempt() {
   auto run = kj::heap<LaunchedRun>(
       LaunchedRun{loaded, folder, view, io, options, secretFor(experiment.cluster)});
   auto launcher = options.newLauncher == nullptr ? newLauncher(*run) : (*options.newLauncher)(*run);
-  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher);
+  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher, folder);
   if (options.saveHook != nullptr) options.saveHook->launch = *launch;
   return kj::evalNow([&]() { return launch->run(); })
       .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })

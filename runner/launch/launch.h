@@ -18,8 +18,10 @@ namespace runner {
 // One run. The launcher knows how to start roles. Everything else is here.
 class Launch: private kj::TaskSet::ErrorHandler {
 public:
-  // All arguments must outlive the launch.
-  Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher);
+  // All arguments must outlive the launch. With cluster.on_loss = "continue", the job gets as many
+  // workers as the user wants: see wantedWorkers(). Without `folder`, it keeps those that it has.
+  Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher,
+      kj::Maybe<const RunFolder&> folder = nullptr);
 
   // Asks the coordinator to save the run. Resolves when the checkpoint is on disk, when it is known
   // that there will be none, or after 4 s.
@@ -42,6 +44,7 @@ private:
     bool hasEnded = false;
     kj::Maybe<Failure> failure{};  // of a worker that ended, while the others may go on
     bool isLost = false;           // the others go on without it
+    bool leaves = false;           // it was asked to leave
     kj::Duration started = 0 * kj::NANOSECONDS;      // by `running`
     kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`. Null after it has joined
 
@@ -59,6 +62,14 @@ private:
   // Puts another worker in the place of one that the others go on without.
   void replace(uint rank);
   void replaceNow(WatchedGroup& member);
+  // Starts another process for the same role.
+  void startAgain(WatchedGroup& member);
+  // Whether the number of workers may change while the job trains.
+  bool scales() const;
+  // Starts workers or asks some to leave, so that there are as many as the user wants.
+  void adjustWorkers();
+  void startWorker(uint rank);
+  kj::Maybe<WatchedGroup&> workerOf(uint rank);
   void add(RoleGroup group, kj::Own<StartedGroup> process);
   // Returns the names of the groups that have not ended.
   kj::Vector<kj::StringPtr> stayed();
@@ -77,12 +88,14 @@ private:
   RunView& view;
   kj::Timer& timer;
   Launcher& launcher;
+  const kj::Maybe<const RunFolder&> folder;
 
   kj::Own<kj::AsyncInputStream> events;
   rpc::RunningTime running;
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // from the coordinator, by `running`
   kj::String refused;                            // who was refused, as the coordinator told last
   kj::String address;                            // of the coordinator, once it listens
+  bool allHaveJoined = false;                    // at some time
   bool finished = false;                         // the run has gone well
   kj::Maybe<kj::Duration> rolesStarted;          // when the last group was started, by `running`
   kj::Maybe<Failure> failure;  // of those that roles report, the one nearest to the cause

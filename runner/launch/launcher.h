@@ -55,6 +55,8 @@ public:
   virtual bool isStopped() { return false; }
   // Asks a coordinator that listens to save the run now. Returns false if it cannot be asked.
   virtual bool requestSave() { return false; }
+  // Asks a worker to leave a job that goes on without it.
+  virtual void requestLeave() {}
 };
 
 struct StartedCoordinator {

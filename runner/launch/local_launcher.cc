@@ -58,6 +58,7 @@ public:
     process.signal(SAVE_SIGNAL);
     return true;
   }
+  void requestLeave() override { process.signal(SIGTERM); }
 
 private:
   ChildProcess process;

@@ -12,6 +12,15 @@
 
 namespace runner {
 
+kj::String changeText(Event::Reader event) {
+  auto change = event.getMembership();
+  return kj::str(roleName(Role::WORKER, event.getIndex()),
+      change.getJoined() ? " has joined at step "
+      : change.getLeft() ? " has left before step "
+                         : " was lost in step ",
+      change.getStep(), ": ", counted(change.getWorkers(), "worker"), " from now on");
+}
+
 kj::Maybe<kj::String> RunView::note(Event::Reader event) {
   if (event.isFinished()) weightsSha256 = kj::str(event.getFinished().getWeightsSha256());
   if (event.isSpeed()) newestStep = kj::max(newestStep, event.getSpeed().getStep());
@@ -59,14 +68,7 @@ kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
     return kj::str("warning: ", unsavedText(event.getUnsaved()),
         ". The run goes on, and tries again at the next turn");
   }
-  if (event.isMembership()) {
-    auto change = event.getMembership();
-    return kj::str(roleName(Role::WORKER, event.getIndex()),
-        change.getJoined() ? " has joined at step "
-        : change.getLeft() ? " has left before step "
-                           : " was lost in step ",
-        change.getStep(), ": ", counted(change.getWorkers(), "worker"), " from now on");
-  }
+  if (event.isMembership()) return changeText(event);
   if (event.isWaiting()) {
     auto waiting = event.getWaiting();
     double waited_s = std::round(waiting.getWaitedS() * 10) / 10;

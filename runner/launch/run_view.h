@@ -11,6 +11,9 @@
 
 namespace runner {
 
+// Returns what an event `membership` says: "worker 2 has joined at step 40: 3 workers from now on".
+kj::String changeText(Event::Reader event);
+
 // Receives the coordinator's events one by one, and knows the progress of the run.
 class RunView {
 public:

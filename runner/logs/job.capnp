@@ -233,6 +233,8 @@ struct Event {
     listening :group {
       # The coordinator can be joined here.
       address @11 :Text;
+      workers @125 :List(UInt32);
+      # Of a job that goes on without lost workers: the ranks for which it waits before it trains.
     }
     joined :group {
       address @12 :Text;

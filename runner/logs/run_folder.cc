@@ -30,7 +30,7 @@ constexpr kj::StringPtr LOCK = ".lock"_kj;
 // role.
 constexpr kj::StringPtr WRITTEN[] = {"experiment.toml"_kj, "log.txt"_kj, "events.jsonl"_kj,
     "table.md"_kj, "table.csv"_kj, "report.html"_kj, "weights.safetensors"_kj,
-    "best.safetensors"_kj, "tensorboard"_kj, "checkpoints"_kj};
+    "best.safetensors"_kj, "tensorboard"_kj, "checkpoints"_kj, "workers"_kj};
 
 bool isWritten(kj::StringPtr name) {
   for (auto known: WRITTEN) {
@@ -127,6 +127,24 @@ RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name) {
 
 RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run) {
   return {kj::str(runs, "/", name, "/", run)};
+}
+
+kj::Maybe<kj::uint> wantedWorkers(const RunFolder& folder) {
+  constexpr uint64_t BYTES_MAX = 64;
+  auto path = folder.workers();
+  if (::access(path.cStr(), F_OK) != 0) return nullptr;
+  kj::String text;
+  auto read = [&]() { text = readRegular(path, BYTES_MAX); };
+  kj::uint count;
+  int length = 0;
+  if (kj::runCatchingExceptions(read) != nullptr) return nullptr;
+  if (::sscanf(text.cStr(), "%9u\n%n", &count, &length) != 1) return nullptr;
+  if (size_t(length) != text.size()) return nullptr;
+  return count;
+}
+
+void wantWorkers(const RunFolder& folder, kj::uint count) {
+  writeWhole(folder.workers(), kj::str(count, "\n"), "make room there");
 }
 
 kj::String runOrderFile(kj::StringPtr parent) {

@@ -33,6 +33,8 @@ struct RunFolder {
   kj::String checkpoints() const { return kj::str(path, "/checkpoints"); }
   // Where the coordinator is, while it runs: see roles/address_file.h.
   kj::String address() const { return kj::str(path, "/address"); }
+  // How many workers a user wants, if `runner scale` has said so.
+  kj::String workers() const { return kj::str(path, "/workers"); }
   kj::String tensorboard() const { return kj::str(path, "/tensorboard"); }
   // What a launcher without a terminal says: see `runner run --detach`. In a job of Slurm, that is
   // its standard output, and messages() has its standard error.
@@ -57,6 +59,12 @@ RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name);
 
 // Returns `runs`/`name`/`run`, whether it exists or not.
 RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run);
+
+// Returns how many workers RunFolder::workers() asks for. Null if there is no such file, or no
+// number in it.
+kj::Maybe<kj::uint> wantedWorkers(const RunFolder& folder);
+// Writes that file. Throws with path, cause and way out.
+void wantWorkers(const RunFolder& folder, kj::uint count);
 
 // Returns the file in the folder `parent` in which sweeps write the order of their runs: one line
 // per run, with the name of its folder.

@@ -110,7 +110,15 @@ void Job::showAddress(kj::StringPtr address) {
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   stamp(event);
-  event.initListening().setAddress(address);
+  auto listening = event.initListening();
+  listening.setAddress(address);
+  if (experiment.cluster.onLoss->continues) {
+    auto ranks = listening.initWorkers(members.count());
+    uint i = 0;
+    for (auto& seat: seats) {
+      if (seat.role == Role::WORKER && seat.isMember) ranks.set(i++, seat.index);
+    }
+  }
   log.show(event);
 }
 

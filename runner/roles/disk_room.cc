@@ -32,7 +32,7 @@ NeededRoom neededRoom(const Experiment& experiment, const ModelFacts& facts) {
   uint64_t links = kj::max(1u, experiment.shards());
   uint64_t files = experiment.checkpoint.keepBest ? 2 : 1;
   return {files * (values * sizeof(float) + tensors * TENSOR_BYTES),
-      cluster.workers * (lines * SPEED_BYTES + EPOCH_BYTES + links * LINK_BYTES)};
+      cluster.seats() * (lines * SPEED_BYTES + EPOCH_BYTES + links * LINK_BYTES)};
 }
 
 kj::Maybe<kj::String> whyNoRoom(const RunFolder& folder, NeededRoom needed) {

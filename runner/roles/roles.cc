@@ -196,7 +196,7 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
   auto trace = traceOf(options, experiment, facts);
   kj::Maybe<rpc::ShardTrace&> shardTrace;
   KJ_IF_MAYBE(own, trace) {
-    shardTrace = (*own)->ofShard(experiment.cluster.workers, placement.slices.size());
+    shardTrace = (*own)->ofShard(experiment.cluster.seats(), placement.slices.size());
   }
   auto store = rpc::newShardServer(
       placement, options.index, experiment.rounds(), *updater, port, shardTrace);

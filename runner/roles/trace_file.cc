@@ -250,7 +250,7 @@ void writeTrace(const rpc::Trace& trace, const Experiment& experiment, const Rol
     const rpc::Placement& placement, kj::ArrayPtr<const nn::Key> keys, kj::Duration ahead) {
   auto path = options.folder.trace(roleWord(options.role), options.index);
   auto json = traceJson(
-      trace, experiment.cluster.workers, options.role, options.index, placement, keys, ahead);
+      trace, experiment.cluster.seats(), options.role, options.index, placement, keys, ahead);
   // A trace that cannot be written does not fail the run.
   auto failure = kj::runCatchingExceptions([&]() { writeWhole(path, json); });
   KJ_IF_MAYBE(e, failure) {
@@ -265,7 +265,12 @@ void writeTrace(const rpc::Trace& trace, const Experiment& experiment, const Rol
 void joinTraces(const Experiment& experiment, const RunFolder& folder, kj::StringPtr path) {
   kj::Vector<kj::String> parts;
   auto& cluster = experiment.cluster;
-  for (uint i = 0; i < cluster.workers; i++) parts.add(folder.trace(roleWord(Role::WORKER), i));
+  for (uint i = 0; i < cluster.seats(); i++) {
+    auto part = folder.trace(roleWord(Role::WORKER), i);
+    // A worker that is gone, or has never come, leaves none.
+    bool mayLack = cluster.onLoss->continues && ::access(part.cStr(), F_OK) != 0;
+    if (!mayLack) parts.add(kj::mv(part));
+  }
   for (uint i = 0; i < cluster.servers; i++) parts.add(folder.trace(roleWord(Role::SERVER), i));
   WholeFile file(path, "choose another file with --trace");
   file.append("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"_kj.asBytes());

@@ -1,0 +1,94 @@
+// `runner scale` changes how many workers a job with cluster.on_loss = "continue" has.
+#include <capnp/message.h>
+#include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <signal.h>
+
+#include "runner/logs/run_log.h"
+#include "tests/faults/failure.h"
+#include "tests/text.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
+
+Ended scale(const Run& run, kj::StringPtr count) {
+  return Command({RUNNER, "scale", run.folder, count}).wait();
+}
+
+// Checks that `runner scale` ends well, and that the workers are those from 0 to `count` - 1.
+void checkScales(const Run& run, uint count) {
+  auto ended = scale(run, kj::str(count));
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(ended.errors.endsWith(kj::str(run.folder, " has ", count, " workers\n")));
+}
+
+TEST_CASE("a job gets more workers and fewer, and uses every record of an epoch once") {
+  Run run(SHORT, {"cluster.on_loss=continue", "cluster.elastic={min=2,max=4}", "train.epochs=12"});
+  REQUIRE(run.command.waitForOutput("Epoch[1] Batch [100]"));
+  checkScales(run, 4);
+  CHECK(run.role("worker", 3).pid > 0);
+  checkScales(run, 3);
+  checkScales(run, 2);
+  auto ended = run.command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.errors, "worker 3 has joined at step "));
+  CHECK(contains(ended.errors, "worker 3 has left before step "));
+  CHECK(contains(ended.errors, "worker 2 has left before step "));
+  checkNothingLeft(run);
+  uint joined = 0, left = 0, lost = 0;
+  for (auto& line: linesOf(run.read("events.jsonl"))) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<runner::Event>();
+    runner::parseEvent(line, event);
+    if (event.isValidated()) CHECK(event.getValidated().getImages() == 10000);
+    if (!event.isMembership()) continue;
+    auto change = event.getMembership();
+    joined += change.getJoined();
+    left += change.getLeft();
+    lost += !change.getJoined() && !change.getLeft();
+  }
+  CHECK(joined == 2);
+  CHECK(left == 2);
+  CHECK(lost == 0);
+}
+
+TEST_CASE("a job that restarts has the workers that it had when it was saved") {
+  Run run(SHORT, {"cluster.on_loss=continue", "cluster.elastic={min=1,max=4}", "train.epochs=12",
+                     "checkpoint.every_steps=20"});
+  REQUIRE(run.command.waitForOutput("Epoch[1] Batch [100]"));
+  checkScales(run, 3);
+  REQUIRE(run.command.waitForOutput("Epoch[3] Batch [100]"));
+  KJ_SYSCALL(::kill(run.role("server", 0).pid, SIGKILL));
+  auto ended = run.command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.errors, "All roles are started again"));
+  CHECK(contains(run.read("worker-2.log"), "has done its last step"));
+}
+
+TEST_CASE("a job that cannot have so many workers says why") {
+  Run elastic(SHORT, {"cluster.on_loss=continue", "train.epochs=1000"});
+  REQUIRE(elastic.command.waitForOutput("Speed: "));
+  auto tooMany = scale(elastic, "3");
+  CHECK(tooMany.exitCode == 1);
+  CHECK(contains(tooMany.errors, " may have 1 to 2 workers (cluster.elastic), and not 3. "));
+  CHECK(contains(scale(elastic, "x").errors, "write a number of workers, e.g. 4"));
+  elastic.command.kill(SIGTERM);
+  elastic.command.wait();
+  CHECK(contains(scale(elastic, "2").errors, " is over: interrupted: received SIGTERM"));
+
+  Run other(SHORT, {"train.epochs=1000"});
+  REQUIRE(other.command.waitForOutput("Speed: "));
+  auto refused = scale(other, "2");
+  CHECK(refused.exitCode == 1);
+  CHECK(contains(refused.errors, " has cluster.on_loss = \"fail\". Only a run with \"continue\" "));
+  other.command.kill(SIGTERM);
+  other.command.wait();
+}
+
+}  // namespace
+}  // namespace tests
