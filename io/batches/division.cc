@@ -6,6 +6,16 @@
 
 namespace io {
 
+namespace {
+
+// More than a job can make.
+constexpr uint64_t STEPS_MAX = 1ull << 40;
+// Records that go back, and steps that were begun when members changed, move the end of an epoch by
+// less than this.
+constexpr uint EPOCHS_BEHIND_MAX = 10000;
+
+}  // namespace
+
 Division::Division(uint64_t records, uint batchSize, uint workers,
     kj::ArrayPtr<const MemberChange> changes, DivisionStart start)
     : records(records), batchSize(batchSize), start(start) {
@@ -26,14 +36,22 @@ Division::Division(uint64_t records, uint batchSize, uint workers,
 
 uint64_t Division::firstOf(const MemberChange& change) const {
   if (change.joins || change.from > 0) return change.first();
-  uint64_t epoch = 1;
-  while (stepsUntilEndOf(epoch) <= change.step) epoch++;
+  auto& stretch = stretchAt(change.step);
+  uint64_t used = stretch.consumed + (change.step - stretch.begin) * stretch.perStep(batchSize);
+  uint64_t epoch = kj::max(uint64_t(2), used / records) - 1;
+  for (uint more = 0; stepsUntilEndOf(epoch) <= change.step; more++) {
+    KJ_REQUIRE(more < EPOCHS_BEHIND_MAX, "changes of the members that do not fit", change.step);
+    epoch++;
+  }
   return kj::min(change.first(), stepsUntilEndOf(epoch));
 }
 
 void Division::addStretch(const MemberChange& change) {
   auto& last = stretches.back();
+  KJ_REQUIRE(change.step <= STEPS_MAX && change.from <= STEPS_MAX, "no job has so many steps",
+      change.step, change.from);
   uint64_t first = firstOf(change);
+  KJ_REQUIRE(first >= last.begin, "changes of the members in a wrong order", first, last.begin);
   uint64_t used = (first - last.begin) * last.perStep(batchSize);
   Stretch next{change.step, first, last.consumed + used, {}, 0, {}};
   next.members.addAll(last.members);
@@ -44,6 +62,7 @@ void Division::addStretch(const MemberChange& change) {
       auto& stretch = stretchAt(step);
       KJ_IF_MAYBE(offset, offsetOf(stretch, step, change.rank)) {
         add(stretch, *offset, batchSize, next.returned);
+        KJ_REQUIRE(next.consumed >= batchSize, "more records go back than were used");
         next.consumed -= batchSize;
       }
     }
