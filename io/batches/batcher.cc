@@ -384,13 +384,15 @@ private:
       auto& slot = slots[*sequence % slots.size()];
       // An exception of a thread reaches nobody before the thread is joined. Therefore next()
       // throws it.
-      slot.error = kj::runCatchingExceptions([&]() {
-        KJ_IF_MAYBE(r, reader) {
-          r->fill(slot);
-        } else {
-          reader.emplace(work).fill(slot);
-        }
-      });
+      if (slot.error == nullptr) {
+        slot.error = kj::runCatchingExceptions([&]() {
+          KJ_IF_MAYBE(r, reader) {
+            r->fill(slot);
+          } else {
+            reader.emplace(work).fill(slot);
+          }
+        });
+      }
       auto locked = ring.lockExclusive();
       locked->filled[*sequence % slots.size()] = true;
       --locked->working;
@@ -407,23 +409,28 @@ private:
           if (r.stopping) return nullptr;
           uint64_t sequence = r.claimed++;
           ++r.working;
-          auto& plan = slots[sequence % slots.size()].plan;
-          KJ_IF_MAYBE(stream, r.stream) {
-            plan.step = r.first + sequence;
-            plan.count = batchSize;
-            stream->samples(plan.step, plan.samples);
-          } else {
-            plan.step = sequence / r.views.size();
-            size_t view = sequence % r.views.size();
-            plan.views = r.views.size();
-            plan.view = r.views[view];
-            plan.isLastView = view + 1 == r.views.size();
-            uint64_t begin = plan.step * batchSize;
-            plan.count = kj::min(batchSize, r.count - begin);
-            for (size_t i = 0; i < plan.count; ++i) plan.samples[i] = {r.first + begin + i, 0};
-          }
+          auto& slot = slots[sequence % slots.size()];
+          slot.error = kj::runCatchingExceptions([&]() { makePlan(r, sequence, slot.plan); });
           return sequence;
         });
+  }
+
+  // Says which samples batch number `sequence` has.
+  void makePlan(Ring& r, uint64_t sequence, Plan& plan) {
+    KJ_IF_MAYBE(stream, r.stream) {
+      plan.step = r.first + sequence;
+      plan.count = batchSize;
+      stream->samples(plan.step, plan.samples);
+    } else {
+      plan.step = sequence / r.views.size();
+      size_t view = sequence % r.views.size();
+      plan.views = r.views.size();
+      plan.view = r.views[view];
+      plan.isLastView = view + 1 == r.views.size();
+      uint64_t begin = plan.step * batchSize;
+      plan.count = kj::min(batchSize, r.count - begin);
+      for (size_t i = 0; i < plan.count; ++i) plan.samples[i] = {r.first + begin + i, 0};
+    }
   }
 
   void stop() {

@@ -546,6 +546,21 @@ TEST_CASE(
   CHECK(firstImages(*dataset, packed.config, 5).size() == 5 * 16);
 }
 
+TEST_CASE("Batcher: whoever is no member learns so, and does not wait") {
+  Packed packed(120, 0);
+  SUBCASE("with reader threads") {
+    packed.config.readerThreads = 2;
+  }
+  SUBCASE("without") {
+    packed.config.readerThreads = 0;
+  }
+  auto dataset = packed.open();
+  auto batcher = Batcher::training(*dataset, packed.config, 5, 2, 1, 0);
+  batcher->divideBy(kj::heap<Division>(120, packed.config.batchSize, 1), 0);
+  auto message = thrownBy([&]() { batcher->next(); });
+  CHECK(strstr(message.cStr(), "a worker that is no member of the job reads records") != nullptr);
+}
+
 TEST_CASE("Batcher: can be destroyed at any time, whether full, untouched or half read") {
   Packed packed(50, 50);
   auto dataset = packed.open();

@@ -28,6 +28,8 @@ Division::Division(uint64_t records, uint batchSize, uint workers,
   std::sort(sorted.begin(), sorted.end(), [](const MemberChange& a, const MemberChange& b) {
     auto orderOf = [](const MemberChange& c) { return c.from > 0 ? c.from : c.step; };
     if (orderOf(a) != orderOf(b)) return orderOf(a) < orderOf(b);
+    // At the step from which the others take over the records of a lost worker, it may join again.
+    if ((a.from > 0) != (b.from > 0)) return a.from > 0;
     if (a.joins != b.joins) return a.joins;
     return a.step != b.step ? a.step < b.step : a.rank < b.rank;
   });

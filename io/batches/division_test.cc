@@ -161,6 +161,16 @@ TEST_CASE("Division: where nobody waits, the others take over the rest of the ep
   CHECK(division.stepsUntilEndOf(2) == 27);
 }
 
+TEST_CASE("Division: a lost worker may join again where the others take over its records") {
+  MemberChange changes[] = {
+      {.rank = 1, .joins = false, .step = 5, .from = 8}, {.rank = 1, .joins = true, .step = 8}};
+  Division division(32, 2, 2, changes);
+  CHECK(division.membersAt(8).size() == 2);
+  CHECK(placesOf(division, 8, 0, 2)[0] == 22);
+  CHECK(placesOf(division, 8, 1, 2)[0] == 26);
+  CHECK(division.stepsUntilEndOf(1) == 9);
+}
+
 TEST_CASE("Division: whoever is lost in an epoch, the epoch ends when its records are trained") {
   for (uint seed = 0; seed < 500; seed++) {
     CAPTURE(seed);

@@ -397,7 +397,8 @@ struct Event {
       left @113 :Bool;
       # The worker was not lost: it has left on purpose before that step.
       from @114 :UInt32;
-      # The first step that the present workers divide among themselves.
+      # Of a worker for whose pushes nobody waits: the first step after the epoch in which it was
+      # lost. There the others take over its records. Otherwise 0.
     }
     resized :group {
       # The run goes on with other numbers of workers or servers, in a folder of its own. The events

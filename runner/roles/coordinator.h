@@ -202,8 +202,8 @@ private:
   kj::Promise<void> admitWaiting(uint64_t step);
   // Lets new members fetch what they begin with, once the first member has sent it.
   void serveNewcomers();
-  void reportChange(
-      const io::MemberChange& change, uint epoch, kj::StringPtr held = "", bool left = false);
+  void reportChange(const io::MemberChange& change, uint epoch,
+      kj::ArrayPtr<const rpc::SliceId> held = nullptr, bool left = false);
   // Returns the part of the checkpoint, or of the first member, with which a role begins.
   void readSaved(
       Seat& seat, PartName name, uint64_t offset, Session::SavedPartResults::Builder results);

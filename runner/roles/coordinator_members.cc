@@ -202,7 +202,7 @@ kj::Promise<void> Job::goOnWithout(uint rank, uint epoch, bool left) {
         uint lostIn = experiment.changesAtEpochEnds() ? epochsStepped + 1 : epoch;
         if (experiment.changesAtEpochEnds()) change.from = endOf(lostIn);
         members.add(change);
-        reportChange(change, lostIn, rangesText(last.held), left);
+        reportChange(change, lostIn, last.held, left);
         return tellMembers();
       })
       .then([this, rank]() {
@@ -345,20 +345,18 @@ void Job::readSaved(
   readPiece(checkpoint.file(name.file()), offset, results);
 }
 
-void Job::reportChange(const io::MemberChange& change, uint epoch, kj::StringPtr held, bool left) {
+void Job::reportChange(
+    const io::MemberChange& change, uint epoch, kj::ArrayPtr<const rpc::SliceId> held, bool left) {
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   stamp(event);
   event.setRole(Role::WORKER);
   event.setIndex(change.rank);
   auto membership = event.initMembership();
+  setChange(membership, change, held);
   membership.setEpoch(epoch);
-  membership.setStep(change.step);
-  membership.setJoined(change.joins);
-  membership.setHeld(held);
   membership.setWorkers(members.count());
   membership.setLeft(left);
-  membership.setFrom(change.first());
   append(event);
 }
 

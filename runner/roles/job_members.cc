@@ -87,6 +87,14 @@ kj::Maybe<kj::Array<uint>> parseRanges(kj::StringPtr text) {
   return numbers.releaseAsArray();
 }
 
+void setChange(Event::Membership::Builder event, const io::MemberChange& change,
+    kj::ArrayPtr<const rpc::SliceId> held) {
+  event.setJoined(change.joins);
+  event.setStep(change.step);
+  event.setHeld(rangesText(held));
+  event.setFrom(change.from);
+}
+
 io::MemberChange changeOf(uint rank, Event::Membership::Reader event) {
   return {.rank = rank,
       .joins = event.getJoined(),

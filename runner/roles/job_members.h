@@ -51,7 +51,9 @@ kj::String rangesText(kj::ArrayPtr<const uint> numbers);
 // Returns the numbers of such a text. Null if it is wrong.
 kj::Maybe<kj::Array<uint>> parseRanges(kj::StringPtr text);
 
-// Returns the change that an event `membership` of worker `rank` tells.
+// The change that an event `membership` of worker `rank` tells.
+void setChange(Event::Membership::Builder event, const io::MemberChange& change,
+    kj::ArrayPtr<const rpc::SliceId> held);
 io::MemberChange changeOf(uint rank, Event::Membership::Reader event);
 // As they travel.
 void setChanges(

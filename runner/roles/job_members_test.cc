@@ -22,6 +22,23 @@ TEST_CASE("JobMembers: counts those who are there, and knows when a loss has tak
   CHECK_THROWS(members.add({.rank = 2, .joins = true, .step = 13}));
 }
 
+TEST_CASE("changeOf: returns what setChange() has told") {
+  rpc::SliceId held[] = {2, 3};
+  struct Told {
+    io::MemberChange change;
+    kj::ArrayPtr<const rpc::SliceId> held;
+  };
+  Told all[] = {{{.rank = 1, .joins = true, .step = 12}, nullptr},
+      {{.rank = 1, .joins = false, .step = 7, .counts = true}, held},
+      {{.rank = 1, .joins = false, .step = 7, .from = 40}, nullptr}};
+  for (auto& told: all) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>().initMembership();
+    setChange(event, told.change, told.held);
+    CHECK(changeOf(1, event) == told.change);
+  }
+}
+
 TEST_CASE("rangesText: ranges of slices become short text, and come back") {
   uint some[] = {0, 1, 2, 3, 7, 9, 10};
   CHECK(rangesText(some) == "0-3,7,9-10");

@@ -155,7 +155,9 @@ Ended simulate(const runner::LoadedExperiment& loaded, kj::StringPtr root, const
     }
     if (ended.failure == nullptr) {
       auto& account = ended.isAsExpected ? expected.account : ended.result.account;
-      ended.failure = world.records.wrongIn(account, experiment, world.trainingRecords);
+      KJ_IF_MAYBE(wrong, world.records.wrongIn(account, experiment, world.trainingRecords)) {
+        ended.failure = kj::mv(*wrong);
+      }
     }
   };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(simulated)) {
