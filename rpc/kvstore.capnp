@@ -49,8 +49,8 @@ interface ShardService {
   # Opens the session of worker `rank` (from 0) of `workers`. `mode` says how pushes are counted and
   # what travels. `placement` is the digest of keys, cut and deal. `shard` is the server that the
   # worker wants to reach. Refused if any of them differs from what the server was started with.
-  # `since` is the step at which the worker has become a member of the job, 0 at the beginning. A
-  # worker that was lost is refused by it when another one has taken its place.
+  # `since` is the step at which the worker has become a member of the job, 0 at the beginning. By
+  # it, the server refuses a lost worker whose place another worker has taken.
   # A further hello of the same rank ends its former session. With it, a worker comes back after its
   # connection broke.
 

@@ -41,7 +41,9 @@ struct Rounds {
 
   const char* mode = "dist_sync";  // its word in the file, for messages
   Counted counted = ALL;
-  uint workers = 1;
+  uint workers = 1;  // that may push. Some of them may be missing
+  // How many workers the file names, if more may join the job. 0: as many as `workers`.
+  uint usual = 0;
   uint aggregate = 1;  // FIRST, ANY
   // EACH: a push is answered when no worker is more than so many steps behind this one (Ho et al.
   // 2013). UNBOUNDED: it is answered at once.
@@ -57,7 +59,10 @@ struct Rounds {
   uint pushesPerUpdate() const;
   // Returns by how many pushes' images the sum of `pushes` pushes is divided. With a bound on
   // staleness, each push has the weight that it has in a synchronous step: 1 / workers.
-  uint divisor(uint pushes) const { return isBounded() ? workers : pushes; }
+  uint divisor(uint pushes) const { return isBounded() ? usualWorkers() : pushes; }
+  // Weights and limits depend on this number, so that a job does not change because more workers
+  // could join it.
+  uint usualWorkers() const { return usual > 0 ? usual : workers; }
   bool isBounded() const { return counted == EACH && staleness != UNBOUNDED; }
   // Whether others may wait for a worker that has ended its steps, unless it calls rest().
   bool needsRest() const { return counted == FIRST || counted == ANY || isBounded(); }

@@ -39,6 +39,11 @@ TEST_CASE("Rounds: each mode has its number of pushes per update and its divisor
   Rounds bounded{.counted = Rounds::EACH, .workers = 4, .staleness = 1};
   CHECK(bounded.pushesPerUpdate() == 1);
   CHECK(bounded.divisor(1) == 4);
+  // Workers that could join change no weight.
+  Rounds elastic = bounded;
+  elastic.workers = 8;
+  elastic.usual = 4;
+  CHECK(elastic.divisor(1) == 4);
 }
 
 TEST_CASE("Rounds: a worker reports its rest in modes where others may wait for it") {

@@ -21,14 +21,13 @@ struct MemberChange {
   uint64_t step;
   // Of a worker that was lost: whether a part of its push of `step` counts.
   bool counts = false;
-  // Of a worker that was lost where the others do not wait for its pushes: the first step after the
-  // epoch. 0: they do wait, so they may have begun `step` and the step after it, and no other.
+  // In modes where nobody waits for a lost worker's pushes: the first step after the epoch of the
+  // loss. Otherwise 0: the others wait, so they have begun at most `step` and the step after it.
   uint64_t from = 0;
 
-  // Returns the first step that is divided among the new members. Steps that were begun end as they
-  // began. But the step after the end of an epoch is begun by nobody before all pushes of the epoch
-  // are answered. If the others wait for the lost worker's pushes, all then know of the loss, and
-  // that step is divided among the new members.
+  // Returns the latest step from which on the new members divide the records. Steps that were begun
+  // end as they began. At the end of an epoch it may be one step earlier: the step after the end is
+  // begun by nobody before all pushes of the epoch are answered, and then all know of the loss.
   uint64_t first() const { return joins ? step : from > 0 ? from : step + 2; }
 
   bool operator==(const MemberChange&) const = default;

@@ -12,7 +12,8 @@ struct RunLength {
   double updatesPerEpoch;  // may be fractional: records / images of a round
   uint64_t updates;        // of the whole run, at least 1
   // Added to the number of an update, this gives its place in the run. Not 0 in a run that had
-  // another number of updates per epoch before. Then all numbers here count as if it had not.
+  // another number of updates per epoch before. All other numbers here are those of a run that
+  // always had the present one.
   int64_t ahead = 0;
 
   // Returns the place of update number `update`, which counts all that were made. Schedules and

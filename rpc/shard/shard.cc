@@ -270,7 +270,8 @@ void Shard::admit(uint rank, uint64_t step) {
     for (auto other: kj::indices(held.workers)) {
       auto& worker = held.workers[other];
       KJ_REQUIRE(!isMember(other) || (worker.steps == step && worker.due <= progress(held)),
-          "a worker joins where the others do not stand", rank, step, other, worker.steps);
+          "a worker joins at a step at which another member does not stand", rank, step, other,
+          worker.steps);
     }
   }
   memberships[rank] = Membership::MEMBER;
@@ -397,7 +398,7 @@ void Shard::visitState(configs::StateVisitor& visitor) {
   kj::Vector<kj::ArrayPtr<float>> values(size), states(size), sums(size);
   auto versions = kj::heapArray<uint64_t>(size);
   auto pushes = kj::heapArray<uint64_t>(size);
-  auto steps = kj::heapArray<uint64_t>(size * rounds.workers);
+  auto steps = kj::heapArray<uint64_t>(size);
   for (size_t i: kj::indices(heldSlices)) {
     auto& held = heldSlices[i];
     values.add(held.buffers[held.current].values);
@@ -408,11 +409,16 @@ void Shard::visitState(configs::StateVisitor& visitor) {
     }
     versions[i] = held.version;
     pushes[i] = held.pushes;
-    for (size_t rank: kj::indices(held.workers)) {
+    kj::Maybe<uint64_t> pushed;
+    for (uint rank: kj::indices(held.workers)) {
       auto& worker = held.workers[rank];
       KJ_REQUIRE(worker.gradient == nullptr, "a round waits for pushes", held.version, rank);
-      steps[i * rounds.workers + rank] = worker.steps;
+      if (!isMember(rank)) continue;
+      KJ_REQUIRE(pushed.orDefault(worker.steps) == worker.steps, "workers stand at different steps",
+          rank, worker.steps);
+      pushed = worker.steps;
     }
+    steps[i] = pushed.orDefault(0);
   }
   visitor.floats("shard.values", values);
   visitor.floats("shard.optimizer", states);
@@ -425,9 +431,7 @@ void Shard::visitState(configs::StateVisitor& visitor) {
     auto& held = heldSlices[i];
     held.version = versions[i];
     held.pushes = uint(pushes[i]);
-    for (size_t rank: kj::indices(held.workers)) {
-      held.workers[rank].steps = steps[i * rounds.workers + rank];
-    }
+    for (auto& worker: held.workers) worker.steps = steps[i];
   }
 }
 

@@ -61,7 +61,7 @@ RemoteStoreImpl::RemoteStoreImpl(const Placement& placement, const Rounds& round
     kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
     kj::Maybe<SharedMemory&> memory)
     : handover{placement, rounds, rank, parameters, gradients,
-          PushEncoder(rounds.codec, placement, rounds.workers), nullptr},
+          PushEncoder(rounds.codec, placement, rounds.usualWorkers()), nullptr},
       pushed(kj::heapArray<uint64_t>(placement.slices.size())) {
   KJ_REQUIRE(rank < rounds.workers, rank, rounds.workers);
   KJ_REQUIRE(parameters.size() == placement.parameters());

@@ -147,12 +147,12 @@ private:
 }  // namespace
 
 kj::Array<SavedPart> carriedWorkers(
-    kj::ArrayPtr<const Bytes> parts, const JobShape& now, bool allHaveParameters) {
+    kj::ArrayPtr<const Bytes> parts, uint workersNow, const rpc::Placement& placement) {
   auto workers = KJ_MAP(part, parts) {
     return tensorsIn(part);
   };
-  auto result = kj::heapArrayBuilder<SavedPart>(now.workers);
-  for (uint rank = 0; rank < now.workers; rank++) {
+  auto result = kj::heapArrayBuilder<SavedPart>(workersNow);
+  for (uint rank = 0; rank < workersNow; rank++) {
     bool isNew = rank >= parts.size();
     auto& own = workers[isNew ? 0 : rank];
     PartSaver saver(parts[0].size());
@@ -170,10 +170,7 @@ kj::Array<SavedPart> carriedWorkers(
         add(saver, name, typeOf(tensor), tensor.values);
       }
     }
-    if (rank > 0 && allHaveParameters) {
-      add(saver, "parameters", Type::FLOAT32, valuesOf(workers[0], "parameters"));
-    }
-    for (auto shard: kj::indices(now.placement.shards)) {
+    for (auto shard: kj::indices(placement.shards)) {
       auto name = kj::str(TRAFFIC, shard);
       Bytes counts = nullptr;
       if (!isNew) {
@@ -188,25 +185,24 @@ kj::Array<SavedPart> carriedWorkers(
   return result.finish();
 }
 
-kj::Array<SavedPart> carriedShards(kj::ArrayPtr<const Bytes> parts, const JobShape& before,
-    const JobShape& now, kj::FunctionParam<uint(const rpc::Slice& slice)> stateArrays) {
+kj::Array<SavedPart> carriedShards(kj::ArrayPtr<const Bytes> parts, const rpc::Placement& before,
+    const rpc::Placement& now, kj::FunctionParam<uint(const rpc::Slice& slice)> stateArrays) {
   // Where slices begin and end does not depend on the number of shards.
-  auto& slices = now.placement.slices;
-  KJ_REQUIRE(slices.size() == before.placement.slices.size());
-  Slices saved(parts, before.placement);
+  auto& slices = now.slices;
+  KJ_REQUIRE(slices.size() == before.slices.size());
+  Slices saved(parts, before);
   auto floats = [&](rpc::SliceId id) { return slices[id].size * sizeof(float); };
   auto states = [&](rpc::SliceId id) { return floats(id) * stateArrays(slices[id]); };
   auto one = [](rpc::SliceId) { return sizeof(uint64_t); };
-  auto perWorker = [&](rpc::SliceId) { return before.workers * sizeof(uint64_t); };
   bool haveSums = valuesOf(saved.shards[0], "shard.sums").size() > 0;
 
-  auto result = kj::heapArrayBuilder<SavedPart>(now.placement.shards.size());
-  for (auto shard: kj::indices(now.placement.shards)) {
-    auto& ids = now.placement.shards[shard];
+  auto result = kj::heapArrayBuilder<SavedPart>(now.shards.size());
+  for (auto shard: kj::indices(now.shards)) {
+    auto& ids = now.shards[shard];
     PartSaver saver(parts[0].size());
     auto addSlices = [&](kj::StringPtr name, Type type, auto& sizeOf) {
       auto pieces = KJ_MAP(id, ids) {
-        return shown(saved.of(id, name, before.placement, sizeOf));
+        return shown(saved.of(id, name, before, sizeOf));
       };
       saver.visit(name, type, pieces);
     };
@@ -219,18 +215,13 @@ kj::Array<SavedPart> carriedShards(kj::ArrayPtr<const Bytes> parts, const JobSha
     }
     addSlices("shard.versions", Type::UINT64, one);
     addSlices("shard.pushes", Type::UINT64, one);
-    kj::Vector<uint64_t> steps;
-    for (auto id: ids) {
-      auto of = copyOf<uint64_t>(saved.of(id, "shard.steps", before.placement, perWorker));
-      for (uint rank = 0; rank < now.workers; rank++) steps.add(of[rank < of.size() ? rank : 0]);
-    }
-    add(saver, "shard.steps", Type::UINT64, steps.asPtr().asBytes());
+    addSlices("shard.steps", Type::UINT64, one);
     add(saver, "shard.rested", Type::UINT64, valuesOf(saved.shards[0], "shard.rested"));
     for (auto name: {"shard.pushed"_kj, "shard.dropped"_kj, "shard.staleness"_kj}) {
       auto counts = copyOf<uint64_t>(valuesOf(saved.shards[0], name));
       for (auto& count: counts) count = 0;
       for (auto from: kj::indices(saved.shards)) {
-        if (from != shard && (shard > 0 || from < now.placement.shards.size())) continue;
+        if (from != shard && (shard > 0 || from < now.shards.size())) continue;
         auto more = copyOf<uint64_t>(valuesOf(saved.shards[from], name));
         KJ_REQUIRE(more.size() == counts.size(), name);
         for (auto i: kj::indices(counts)) counts[i] += more[i];

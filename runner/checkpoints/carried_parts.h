@@ -11,28 +11,21 @@ namespace runner {
 
 using kj::uint;
 
-// A job's workers, and how its parameters are dealt to its shards.
-struct JobShape {
-  uint workers;
-  const rpc::Placement& placement;
-};
-
-// Returns the parts of the workers of a job that goes on as `now`. `parts` are those of all workers
-// that there were, by rank, at the end of an epoch. They must outlive the result.
+// Returns the parts of the `workersNow` workers of a job that goes on with the shards of
+// `placement`. `parts` are those of all workers that there were, by rank, at the end of an epoch.
+// They must outlive the result.
 //
 // What a worker has kept belongs to its rank. A rank that is new begins as a copy of worker 0. What
 // compression has not sent is added up over all ranks, in their order, and worker 0 sends it. What
 // else a worker keeps for compression, and its counts of traffic, begin with zeros in a new rank.
-// `allHaveParameters`: every worker saves the parameters for other programs, not only the first.
 kj::Array<SavedPart> carriedWorkers(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> parts,
-    const JobShape& now, bool allHaveParameters);
+    uint workersNow, const rpc::Placement& placement);
 
-// Returns the parts of the shards of a job that goes on as `now`, from those that it had as
-// `before`. Each slice keeps what its shard has kept of it. A new rank has pushed as often as
-// worker 0. `stateArrays` returns how many arrays of state the shards keep for a slice. The counts
-// of shards that there are no more go to shard 0.
+// Returns the parts of the shards that a job has `now`, from those that it had `before`. Each slice
+// keeps what its shard has kept of it. `stateArrays` returns how many arrays of state the shards
+// keep for a slice. Shard 0 gets the counts of shards that no longer exist.
 kj::Array<SavedPart> carriedShards(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> parts,
-    const JobShape& before, const JobShape& now,
+    const rpc::Placement& before, const rpc::Placement& now,
     kj::FunctionParam<uint(const rpc::Slice& slice)> stateArrays);
 
 // Returns sentences on what carriedWorkers() adds up, drops and copies.

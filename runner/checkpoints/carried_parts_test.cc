@@ -77,9 +77,9 @@ struct Workers {
       parts.add(owned.back());
     }
   }
-  kj::Array<kj::Array<kj::byte>> as(uint workers, uint shards, bool all = false) const {
+  kj::Array<kj::Array<kj::byte>> as(uint workers, uint shards) const {
     auto placement = placementFor(shards);
-    auto carried = carriedWorkers(parts, {workers, placement}, all);
+    auto carried = carriedWorkers(parts, workers, placement);
     return KJ_MAP(part, carried) {
       return bytesOf(part);
     };
@@ -133,12 +133,6 @@ TEST_CASE("carriedWorkers: there are counts of traffic for the servers that ther
   CHECK(!has(carried[1], "store.traffic.1"));
 }
 
-TEST_CASE("carriedWorkers: all workers have the parameters if the job goes on without some") {
-  for (auto& part: Workers(2).as(3, 2, true)) {
-    CHECK(valuesIn<float>(part, "parameters")[2] == 3);
-  }
-}
-
 TEST_CASE("carriedFacts: says what is added up, lost and copied") {
   auto fewer = kj::strArray(carriedFacts(Workers(3).parts, 2), "; ");
   CHECK(fewer ==
@@ -153,7 +147,7 @@ float valueAt(uint64_t offset) {
   return float(offset) + 0.5f;
 }
 
-kj::Array<kj::Array<kj::byte>> shardsOf(const rpc::Placement& placement, uint workers) {
+kj::Array<kj::Array<kj::byte>> shardsOf(const rpc::Placement& placement) {
   auto result = kj::heapArrayBuilder<kj::Array<kj::byte>>(placement.shards.size());
   for (auto shard: kj::indices(placement.shards)) {
     kj::Vector<float> values, state;
@@ -166,7 +160,7 @@ kj::Array<kj::Array<kj::byte>> shardsOf(const rpc::Placement& placement, uint wo
       for (uint64_t i = 0; i < arrays * slice.size; i++) state.add(-valueAt(slice.offset + i));
       versions.add(id + 100);
       pushes.add(id);
-      for (uint rank = 0; rank < workers; rank++) steps.add(1000 * id + rank);
+      steps.add(1000 * id);
     }
     PartSaver saver(0);
     saver.floats("shard.values", values);
@@ -191,16 +185,15 @@ TEST_CASE("carriedShards: every slice keeps what its shard has kept, whichever h
       CAPTURE(shardsBefore);
       CAPTURE(shardsNow);
       auto before = placementFor(shardsBefore), now = placementFor(shardsNow);
-      constexpr uint WORKERS = 3;
-      auto owned = shardsOf(before, WORKERS);
+      auto owned = shardsOf(before);
       auto parts = KJ_MAP(part, owned) {
         return part.asPtr().asConst();
       };
       auto stateArrays = [](const rpc::Slice& slice) {
         return slice.key == 0 ? 2u : slice.key == 1 ? 0u : 1u;
       };
-      auto carried = carriedShards(parts, {WORKERS, before}, {WORKERS, now}, stateArrays);
-      auto expected = shardsOf(now, WORKERS);
+      auto carried = carriedShards(parts, before, now, stateArrays);
+      auto expected = shardsOf(now);
       REQUIRE(carried.size() == shardsNow);
       uint64_t pushed = 0;
       for (auto shard: kj::indices(carried)) {
@@ -216,21 +209,6 @@ TEST_CASE("carriedShards: every slice keeps what its shard has kept, whichever h
       CHECK(pushed == shardsBefore * (shardsBefore + 1) / 2);
     }
   }
-}
-
-TEST_CASE("carriedShards: a new rank has pushed as often as worker 0") {
-  auto placement = placementFor(1);
-  auto owned = shardsOf(placement, 2);
-  kj::ArrayPtr<const kj::byte> part = owned[0];
-  auto stateArrays = [](const rpc::Slice& slice) {
-    return slice.key == 0 ? 2u : slice.key == 1 ? 0u : 1u;
-  };
-  auto parts = kj::arrayPtr(&part, 1);
-  auto more = bytesOf(carriedShards(parts, {2, placement}, {3, placement}, stateArrays)[0]);
-  auto steps = valuesIn<uint64_t>(more, "shard.steps");
-  CHECK(steps.slice(3, 6) == kj::ArrayPtr<const uint64_t>({1000, 1001, 1000}));
-  auto fewer = bytesOf(carriedShards(parts, {2, placement}, {1, placement}, stateArrays)[0]);
-  CHECK(valuesIn<uint64_t>(fewer, "shard.steps")[1] == 1000);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/encoding.h>
+#include <kj/map.h>
 #include <kj/vector.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,7 +126,7 @@ bool endsEpoch(kj::StringPtr path) {
          manifest.getEndsEpoch();
 }
 
-// Throws unless the file in `folder` is the one of the manifest.
+// Throws unless the file in `folder` has the size and the checksum that the manifest names.
 void check(kj::StringPtr folder, Manifest::File::Reader file) {
   auto name = kj::str("its ", file.getName());
   struct stat facts;
@@ -167,12 +168,38 @@ void setLogs(Manifest::Builder manifest, const LogExtents& logs, GrowingSums& su
   if (kj::runCatchingExceptions(note) != nullptr) manifest.initLogs(0);
 }
 
-LogExtents logsOf(Manifest::Reader manifest) {
-  auto files = KJ_MAP(file, manifest.getLogs())->FileExtent {
-    auto bytes = kj::max(0.0, kj::min(double(1ull << 53), file.getBytes()));
-    return {kj::str(file.getName()), uint64_t(bytes), kj::str(file.getSha256())};
+// Whether a run may have a log of this name: log.txt, worker-0.log, tensorboard/worker-0/….
+bool isLogName(kj::StringPtr name) {
+  auto isPlain = [](kj::ArrayPtr<const char> part) {
+    if (part.size() == 0 || part[0] == '.') return false;
+    return ::memchr(part.begin(), '/', part.size()) == nullptr;
   };
-  return {kj::str(manifest.getLogStyle()), kj::mv(files)};
+  constexpr kj::StringPtr OF_BOARD = "tensorboard/"_kj;
+  if (!name.startsWith(OF_BOARD)) return name != "events.jsonl" && isPlain(name);
+  auto inside = name.slice(OF_BOARD.size());
+  KJ_IF_MAYBE(slash, inside.findFirst('/')) {
+    return isPlain(inside.slice(0, *slash)) && isPlain(inside.slice(*slash + 1));
+  }
+  return false;
+}
+
+// Returns the logs without any file if the manifest names something that is not a log. The logs are
+// then made anew.
+LogExtents logsOf(Manifest::Reader manifest) {
+  LogExtents logs{kj::str(manifest.getLogStyle()), nullptr};
+  kj::Vector<FileExtent> files;
+  kj::HashSet<kj::String> folders;  // each curve of TensorBoard has one file
+  for (auto file: manifest.getLogs()) {
+    double bytes = file.getBytes();
+    kj::StringPtr name = file.getName();
+    auto folder = kj::str(name.slice(0, name.findLast('/').orDefault(name.size())));
+    bool isRight = isLogName(name) && bytes >= 0 && bytes <= double(1ull << 53);
+    if (!isRight || folders.contains(folder)) return logs;
+    folders.insert(kj::mv(folder));
+    files.add(FileExtent{kj::str(name), uint64_t(bytes), kj::str(file.getSha256())});
+  }
+  logs.files = files.releaseAsArray();
+  return logs;
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace runner {
 using kj::uint;
 
 // The number of the format that this program writes and reads.
-constexpr uint CHECKPOINT_FORMAT = 2;
+constexpr uint CHECKPOINT_FORMAT = 3;
 
 // Where a run stood when it was saved.
 struct SavedPoint {
@@ -23,8 +23,8 @@ struct SavedPoint {
   uint64_t step = 0;          // steps that each worker has made
   double run_s = 0;           // how long the run had lasted
   uint64_t events_bytes = 0;  // how much of events.jsonl belongs to the run so far
-  LogExtents logs{};          // and how much of its other logs. No files: nobody knows
-  // Whether the epoch before the present one is over, and the present one has no step yet.
+  LogExtents logs{};          // how long its other logs were. No files: unknown
+  // Whether the checkpoint stands between two epochs: `epoch` has no step yet.
   bool endsEpoch = false;
 };
 

@@ -240,6 +240,16 @@ TEST_CASE("checkpoints: one knows how far the logs of its run had grown") {
   CHECK(log.name == "log.txt");
   CHECK(log.bytes == 4);
   CHECK(log.sha256 == io::sha256Hex("one\n"_kj.asBytes()));
+  // A manifest that names another file is not believed.
+  REQUIRE(::mkdir(kj::str(folder.path, "/tensorboard").cStr(), 0777) == 0);
+  for (auto name: {"../log.txt", "tensorboard/log.txt", "tensorboard/../../log.txt", ".log"}) {
+    CAPTURE(name);
+    point.logs.files[0].name = kj::str(name);
+    writeFile(kj::str(folder.path, "/", name), "one\n");
+    writeCheckpoint(folder, point, nullptr, 1, sums);
+    CHECK(readCheckpoint(pathAt(folder, 3)).point.logs.files.size() == 0);
+  }
+  point.logs.files[0].name = kj::str("log.txt");
   // A log that cannot be read does not spoil the checkpoint.
   ::unlink(folder.log().cStr());
   GrowingSums newSums(folder.path);
@@ -278,10 +288,10 @@ TEST_CASE("checkpoints: one of another format, experiment or step is refused") {
   CHECK(newestIn(folder, "4567").step() == 0);
   CHECK(contains(newestIn(folder, "4567").refused, "it belongs to another experiment"));
   auto whole = readFile(pathAt(folder, 4, "manifest.json"));
-  forge(folder, 4, "\"format\": 2", "\"format\": 77");
+  forge(folder, 4, "\"format\": 3", "\"format\": 77");
   CHECK(newestIn(folder).step() == 3);
   CHECK(contains(newestIn(folder).refused, "it has format 77 of program version "));
-  CHECK(contains(newestIn(folder).refused, ", and this program reads format 2"));
+  CHECK(contains(newestIn(folder).refused, ", and this program reads format 3"));
   writeFile(pathAt(folder, 4, "manifest.json"), whole);
   CHECK(newestIn(folder).step() == 4);
   KJ_SYSCALL(::rename(pathAt(folder, 4).cStr(), pathAt(folder, 5).cStr()));
@@ -321,8 +331,8 @@ TEST_CASE("checkpoints: a manifest that is not JSON, is nested deeply or is huge
   auto deep = kj::heapString(100000), huge = kj::heapString((1 << 24) + 1);
   for (auto& each: deep) each = '[';
   for (auto& each: huge) each = ' ';
-  for (kj::StringPtr text: {""_kj, "{}"_kj, "[1]"_kj, "{\"format\": 2}"_kj, "{\"format\": -1}"_kj,
-           "{\"format\": 2, \"files\": [{}]}"_kj, kj::StringPtr(deep), kj::StringPtr(huge)}) {
+  for (kj::StringPtr text: {""_kj, "{}"_kj, "[1]"_kj, "{\"format\": 3}"_kj, "{\"format\": -1}"_kj,
+           "{\"format\": 3, \"files\": [{}]}"_kj, kj::StringPtr(deep), kj::StringPtr(huge)}) {
     writeFile(pathAt(folder, 4, "manifest.json"), text);
     auto newest = newestIn(folder);
     CHECK(newest.step() == 3);

@@ -31,7 +31,7 @@ struct Manifest {
   sha256 @11 :Text;
   # Of this file without these 64 digits.
   logStyle @12 :Text $Json.name("log_style");
-  # Of the lines in the logs.
+  # The name of the style of the lines in the logs (log.style).
   logs @13 :List(File);
   # What the run's logs had grown to. They follow from the events, but it takes long to make them
   # again. Empty if a log could not be read.

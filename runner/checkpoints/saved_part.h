@@ -48,6 +48,8 @@ public:
   bool restores() const override { return true; }
   void visit(
       kj::StringPtr name, Type type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) override;
+  // Whether the part has an array of this name that nobody has asked for yet.
+  bool has(kj::StringPtr name) const { return tensors.find(name) != nullptr; }
   // Throws if the part has arrays that nobody has asked for. Call it last.
   void finish() const;
 

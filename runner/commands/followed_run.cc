@@ -43,7 +43,8 @@ kj::String GrowingFile::more() {
   if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
   kj::AutoCloseFd fd(raw);
   struct stat about;
-  if (::fstat(fd, &about) == 0 && about.st_size < offset) offset = 0;
+  begunAnew = ::fstat(fd, &about) == 0 && about.st_size < offset;
+  if (begunAnew) offset = 0;
   kj::Vector<char> text;
   char buffer[65536];
   ssize_t n;

@@ -14,13 +14,17 @@ class GrowingFile {
 public:
   explicit GrowingFile(kj::String path): path(kj::mv(path)) {}
 
-  // Returns what the file has more than at the last call. Empty while there is no such file. A file
-  // that has become shorter begins anew.
+  // Returns what the file has more than at the last call. Empty while there is no such file. If the
+  // file has become shorter, returns all of it.
   kj::String more();
+  // Whether the last call of more() found a shorter file than the one before.
+  bool hasBegunAnew() const { return begunAnew; }
+
+  const kj::String path;
 
 private:
-  const kj::String path;
   off_t offset = 0;
+  bool begunAnew = false;
 };
 
 // A run or a sweep of another process, or of a job of Slurm.

@@ -23,13 +23,13 @@ bool isOf(const LoadedExperiment& loaded, const RunFolder& folder) {
 }
 
 // Returns the experiment in the folder of a run, if that run may go on as `loaded`.
-kj::Maybe<LoadedExperiment> kinIn(
+kj::Maybe<LoadedExperiment> relatedIn(
     const RunFolder& folder, const RunRecord& record, const LoadedExperiment& loaded) {
   kj::Maybe<LoadedExperiment> result;
   // A folder without the file, or with that of another version, has another experiment.
   kj::runCatchingExceptions([&]() {
     auto written = loadExperiment(folder.experiment(), nullptr);
-    if (written.experiment == nullptr || !areKin(written, loaded)) return;
+    if (written.experiment == nullptr || !differOnlyInRoles(written, loaded)) return;
     addRecords(written);
     if (written.digest == record.digest) result = kj::mv(written);
   });
@@ -44,28 +44,28 @@ kj::Maybe<LoadedExperiment> kinIn(
       ", or leave --resume out to begin a new run");
 }
 
-// Returns the settings that the run in `folder` has, for a command.
+// Returns the options of `runner run` that ask for the numbers of workers and servers of `run`.
 kj::String numbersOf(const ResumedRun& run) {
   return kj::str("--set cluster.workers=", run.record.workers,
       run.record.servers > 0 ? kj::str(" --set cluster.servers=", run.record.servers) : kj::str());
 }
 
-// Returns the newest checkpoint at the end of an epoch. Throws if there is none.
+// Returns the newest checkpoint that stands at the end of an epoch. Throws if the run has no such
+// checkpoint.
 FoundCheckpoint endOfEpochIn(const ResumedRun& run, const Experiment& wanted) {
   auto digest = run.record.digest.asPtr();
   auto found = newestCheckpoint(
       run.folder, digest, [](kj::String why) { tell(why); }, true);
   KJ_IF_MAYBE(end, found) return kj::mv(*end);
   auto resume = kj::str("Go on with `--resume ", numbersOf(run), "`");
+  // The reasons were told above.
   KJ_IF_MAYBE(other, newestCheckpoint(run.folder, digest, [](kj::String) {})) {
     refuse(run, wanted,
         kj::str(
             "that is possible only at the end of an epoch, and its newest checkpoint is of step ",
             other->point.step, ", in the middle of epoch ", other->point.epoch),
-        kj::str(resume,
-            " until an epoch has ended and was saved (checkpoint.every_s, or "
-            "checkpoint.every_steps "
-            "= the steps of an epoch)"));
+        kj::str("Train another epoch with `--resume ", numbersOf(run),
+            "` and checkpoint.every_s > 0, so that its end is saved"));
   }
   refuse(run, wanted, "it has no checkpoint", resume);
 }
@@ -83,7 +83,7 @@ kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr 
   if (!isFolder(parent)) return nullptr;
   auto names = foldersIn(parent);
   kj::Maybe<ResumedRun> unbegun, other;
-  kj::HashSet<kj::String> leftBehind;  // unfinished runs go on from these
+  kj::HashSet<kj::String> continued;  // unfinished runs have gone on from these
   for (size_t i = names.size(); i-- > 0;) {
     RunFolder folder{kj::str(parent, "/", names[i])};
     if (lastLineOf(folder.events()).size() == 0) {
@@ -92,24 +92,23 @@ kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr 
       continue;
     }
     auto record = readRunRecord(folder.path);
-    bool isLeft = leftBehind.contains(names[i]);
-    if (record.digest == loaded.digest) {
-      if (!isLeft) return ResumedRun{kj::mv(folder), kj::mv(record)};
-    } else {
-      KJ_IF_MAYBE(written, kinIn(folder, record, loaded)) {
-        ResumedRun run{kj::mv(folder), kj::mv(record), kj::mv(*written)};
-        if (run.hasNumbersOf(experiment)) {
-          // Of two experiments with the same numbers, only one has gone on from others.
-          if (!isLeft && experiment.continued == nullptr) return kj::mv(run);
-          continue;
-        }
-        if (run.record.state == RunRecord::FINISHED) continue;
-        if (run.record.resizes.size() > 0) {
-          auto& from = run.record.resizes.back().goesOnFrom;
-          if (!leftBehind.contains(from)) leftBehind.insert(kj::str(from));
-        }
-        if (!isLeft && other == nullptr) other = kj::mv(run);
+    ResumedRun run{kj::mv(folder), kj::mv(record)};
+    bool isSame = run.record.digest == loaded.digest;
+    if (!isSame) run.written = relatedIn(run.folder, run.record, loaded);
+    if (!isSame && run.written == nullptr) continue;
+    bool isUnfinished = run.record.state != RunRecord::FINISHED;
+    if (isUnfinished) {
+      for (auto& resize: run.record.resizes) {
+        if (!continued.contains(resize.goesOnFrom)) continued.insert(kj::str(resize.goesOnFrom));
       }
+    }
+    if (continued.contains(names[i])) continue;
+    if (isSame) return kj::mv(run);
+    if (run.hasNumbersOf(experiment)) {
+      // Only [continued] makes their digests differ.
+      if (experiment.continued == nullptr) return kj::mv(run);
+    } else if (isUnfinished && other == nullptr) {
+      other = kj::mv(run);
     }
   }
   if (other != nullptr) return other;
@@ -125,7 +124,7 @@ RunFolder goOnFrom(const ResumedRun& run, kj::StringPtr runs, const Experiment& 
         kj::str("End it with `runner stop ", run.folder.path, "`"));
   }
   if (hasChangedMembers(run.folder)) {
-    refuse(run, wanted, "workers of it were lost or have joined",
+    refuse(run, wanted, "workers have left or joined it",
         kj::str("Go on with `--resume ", numbersOf(run), "`"));
   }
   auto checkpoint = endOfEpochIn(run, wanted);
@@ -136,8 +135,7 @@ RunFolder goOnFrom(const ResumedRun& run, kj::StringPtr runs, const Experiment& 
   auto folder = newRunFolder(runs, before.name);
   auto resize = carryOver(written, run.folder, checkpoint, loaded, folder);
   tell(kj::str("run ", folder.path, " goes on from ", run.folder.path, " after epoch ",
-      resize.epoch, ", with ", numbersText(resize),
-      resize.facts.size() == 0 ? kj::str() : kj::str(": ", kj::strArray(resize.facts, "; "))));
+      resize.epoch, ", with ", numbersText(resize), factsText(resize)));
   return folder;
 }
 

@@ -21,16 +21,17 @@ struct ResumedRun {
   bool hasNumbersOf(const Experiment& experiment) const;
 };
 
-// Returns the newest run of this experiment below `runs`:
+// Returns the run of this experiment below `runs` with which to go on. Looks for these, in this
+// order:
 //
-//   - the newest of its name that has its digest, or has it without [continued];
-//   - if there is none: the newest unfinished one that only had other numbers of workers or
-//   servers;
-//   - if there is none, either: one of the same file that was killed before it had an event, and on
-//     which no process works. The record of such a run is empty.
+//   1. the newest run that has the digest of `loaded`, or would have it without [continued]
+//   2. the newest unfinished run that differs only in the numbers of workers and servers
+//   3. a run of the same file that was killed before it had an event, and on which no process
+//   works.
+//      Its record is empty.
 //
-// A run does not count if an unfinished one has gone on from it with other numbers. Null if there
-// is no run of any kind. Throws if a run's events cannot be read.
+// Leaves out runs from which an unfinished run has gone on with other numbers. Null if it finds
+// nothing. Throws if a run's events cannot be read.
 kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr runs);
 
 // Lets a run go on with the numbers of workers and servers of `wanted`, from the end of an epoch of

@@ -207,7 +207,8 @@ kj::Maybe<kj::String> runRoles(
   }
   bool mayLeave = first.role == Role::WORKER && experiment.cluster.onLoss->continues;
   if (!first.launched || mayLeave) {
-    // A launcher sends its roles no signal. Who else sends SIGTERM wants this machine back.
+    // SIGTERM comes from `runner scale`, by way of the launcher, or from a system that wants its
+    // machine back.
     first.signals = first.launched ? kj::arr<int>(SIGTERM) : interrupts();
     // Threads that begin later block these signals, too.
     for (int signal: first.signals) kj::UnixEventPort::captureSignal(signal);

@@ -244,7 +244,7 @@ kj::MainFunc RunCommand::getMain() {
           },
           "RUN",
           "lose workers, and let others join, at the steps at which the run in this folder did "
-          "(cluster.on_loss = \"continue\"). The weights are those of that run")
+          "(dist_sync with cluster.on_loss = \"continue\"). The weights are those of that run")
       .addOptionWithArg({"trace-steps"}, traceStepsSetter(options.trace), "A-B",
           "record only these steps, counted from 0 (default: as many as fit into the buffer)")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
@@ -271,7 +271,11 @@ Validity RunCommand::run() {
     if (!firstCluster.onLoss->continues) {
       return kj::str("--membership needs cluster.on_loss = \"continue\"");
     }
-    auto read = [&]() { MemberPlan({kj::str(membershipOf)}); };
+    if (KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).changesAtEpochEnds()) {
+      return kj::str("--membership needs kvstore.mode = \"dist_sync\": in other modes a result ",
+          "depends on time, so nothing could be repeated");
+    }
+    auto read = [&]() { MemberPlan({kj::str(membershipOf)}, firstCluster.seats()); };
     KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) return reasonOf(*e);
   }
   bool inQueue = false;
@@ -389,7 +393,7 @@ kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedRuns& all) {
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
     if (experiment.continued != nullptr) {
       auto digest = newest->record.digest.asPtr();
-      auto found = newestCheckpoint(newest->folder, digest, [](kj::String) {});
+      auto found = newestCheckpoint(newest->folder, digest, [](kj::String why) { tell(why); });
       requireBeginning(experiment, newest->folder, found);
     }
     keepInstructionSet(loaded, newest->record);

@@ -20,7 +20,7 @@ private:
   // Returns why --copy-data is wrong. Null if it is right, or not given.
   kj::Maybe<kj::String> whyNoCopies(const LoadedRuns& all) const;
   // Returns the folder of the run with which --resume goes on. Null if none exists. Calls
-  // endIfFinished(). If the run had another number of workers at a time, changes `all` to the
+  // endIfFinished(). If the run had another number of workers before, changes `all` to the
   // experiment that goes on.
   kj::Maybe<RunFolder> folderToResume(LoadedRuns& all);
   // Shows the result of the run in `folder` and ends the process, if the run has finished.

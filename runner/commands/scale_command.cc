@@ -2,7 +2,7 @@
 
 #include <capnp/message.h>
 #include <kj/async-io.h>
-#include <stdio.h>
+#include <string_view>
 
 #include "configs/language/failure.h"
 #include "runner/commands/followed_run.h"
@@ -24,50 +24,75 @@ constexpr auto LOOK_INTERVAL = 100 * kj::MILLISECONDS;
 // How many workers a run has, by its events.
 class PresentWorkers {
 public:
-  PresentWorkers(const RunFolder& folder, uint begin): events(folder.events()), count(begin) {
+  // The run began with `begin` workers.
+  PresentWorkers(const RunFolder& folder, uint begin)
+      : events(folder.events()), begin(begin), count(begin) {
     look([](Event::Reader) {});
   }
 
   // Passes the changes since the last call to `show`. Returns how many workers there are now.
   uint look(kj::FunctionParam<void(Event::Reader)> show) {
-    text = kj::str(text, events.more());
+    auto more = events.more();
+    if (events.hasBegunAnew()) {
+      // The run went back to a checkpoint.
+      text = nullptr;
+      count = begin;
+    }
+    text = kj::str(text, more);
+    kj::StringPtr rest = text;
     while (true) {
-      KJ_IF_MAYBE(length, text.findFirst('\n')) {
-        capnp::MallocMessageBuilder message;
-        auto event = message.initRoot<Event>();
-        auto line = kj::heapString(text.slice(0, *length));
-        text = kj::str(text.slice(*length + 1));
-        parseEvent(line, event);
-        if (!event.isMembership()) continue;
-        count = event.getMembership().getWorkers();
-        show(event);
+      KJ_IF_MAYBE(length, rest.findFirst('\n')) {
+        take(rest.slice(0, *length), show);
+        rest = rest.slice(*length + 1);
       } else {
+        text = kj::heapString(rest);
         return count;
       }
     }
   }
 
 private:
+  void take(kj::ArrayPtr<const char> line, kj::FunctionParam<void(Event::Reader)>& show) {
+    // A run has many more events of other kinds.
+    std::string_view view(line.begin(), line.size());
+    if (view.find("\"membership\":") == view.npos) return;
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    auto parse = [&]() { parseEvent(kj::heapString(line), event); };
+    if (kj::runCatchingExceptions(parse) != nullptr) {
+      configs::fail(events.path, " has a line that is not an event of a run: ", line,
+          "; did another program change it?");
+    }
+    if (!event.isMembership()) return;
+    count = event.getMembership().getWorkers();
+    show(event);
+  }
+
   GrowingFile events;
-  kj::String text;  // the begin of a line
+  kj::String text;  // the beginning of a line
+  const uint begin;
   uint count;
 };
 
-// Throws, with the way out, if the run cannot have `count` workers.
-void check(const RunFolder& folder, const ClusterConfig& cluster, uint count) {
+// Returns why the run cannot have `count` workers, with the way out. Null if it can.
+kj::Maybe<kj::String> whyNot(const RunFolder& folder, const ClusterConfig& cluster, uint count) {
   if (!cluster.onLoss->continues) {
-    configs::fail(folder.path, " has cluster.on_loss = \"", cluster.onLoss->name,
-        "\". Only a run with \"continue\" changes its workers while it trains");
+    return kj::str(folder.path, " has cluster.on_loss = \"", cluster.onLoss->name,
+        "\", so its workers cannot change while it trains. Stop it with `runner stop ", folder.path,
+        "`, and go on with `runner run FILE --resume --set cluster.workers=", count, "`");
   }
   if (cluster.launcher->word != LauncherKind::LOCAL) {
-    configs::fail(folder.path, " has launcher = \"", cluster.launcher->name,
-        "\". Only a run with \"local\" changes its workers while it trains");
+    return kj::str(folder.path, " has launcher = \"", cluster.launcher->name,
+        "\". Only a run with \"local\" changes its workers while it trains. Stop it with `runner "
+        "stop ",
+        folder.path, "`, and go on with `runner run FILE --resume --set cluster.workers=", count,
+        "`");
   }
   auto& [min, max] = cluster.elastic;
-  if (count >= min && count <= max) return;
-  configs::fail(folder.path, " may have ", min, " to ", counted(max, "worker"),
-      " (cluster.elastic), and not ", count,
-      ". Stop it, and go on with `runner run FILE --resume` and another cluster.elastic");
+  if (count >= min && count <= max) return nullptr;
+  return kj::str(folder.path, " allows ", min, " to ", counted(max, "worker"),
+      " (cluster.elastic), not ", count, ". Stop it with `runner stop ", folder.path,
+      "`, change cluster.elastic, and go on with `runner run FILE --resume`");
 }
 
 }  // namespace
@@ -87,23 +112,25 @@ kj::MainFunc ScaleCommand::getMain() {
 }
 
 Validity ScaleCommand::setCount(kj::StringPtr word) {
-  int length = 0;
-  if (::sscanf(word.cStr(), "%9u%n", &count, &length) == 1 && size_t(length) == word.size()) {
-    return true;
-  }
-  return kj::str("write a number of workers, e.g. 4");
+  bool isNumber = word.size() > 0 && word.size() <= 9;
+  for (char c: word) isNumber = isNumber && c >= '0' && c <= '9';
+  if (!isNumber) return kj::str("write a number of workers, e.g. 4");
+  count = word.parseAs<uint>();
+  return true;
 }
 
 Validity ScaleCommand::scale() {
   auto folder = launchedRun(path);
   if (isSweep(folder)) {
-    configs::fail(folder.path, " is a sweep: name one of its runs, e.g. ", folder.path, "/1");
+    return kj::str(folder.path,
+        " is a sweep. Name the folder of one of its runs: `runner ps` lists "
+        "them");
   }
   if (!isHeld(folder)) configs::fail(folder.path, " is over: ", endOf(folder).text);
   auto loaded = loadExperiment(folder.experiment(), nullptr);
   KJ_IF_MAYBE(experiment, loaded.experiment) {
     auto& cluster = experiment->cluster;
-    check(folder, cluster, count);
+    KJ_IF_MAYBE(why, whyNot(folder, cluster, count)) return kj::mv(*why);
     PresentWorkers workers(folder, cluster.workers);
     wantWorkers(folder, count);
     lastWords = kj::str(
@@ -112,6 +139,11 @@ Validity ScaleCommand::scale() {
     auto io = kj::setupAsyncIo();
     while (workers.look([](Event::Reader event) { tell(changeText(event)); }) != count) {
       if (!isHeld(folder)) configs::fail(folder.path, " is over: ", endOf(folder).text);
+      uint wanted = wantedWorkers(folder).orDefault(count);
+      if (wanted != count) {
+        configs::fail("another `runner scale` asks for ", counted(wanted, "worker"), " of ",
+            folder.path, " now");
+      }
       io.provider->getTimer().afterDelay(LOOK_INTERVAL).wait(io.waitScope);
     }
     tell(kj::str(folder.path, " has ", counted(count, "worker")));

@@ -61,10 +61,11 @@ constexpr LossPolicy LOSS_POLICIES[] = {
         "the job in any case.",
         true, false},
     {"continue",
-        "If a worker is lost, the others go on without it, and the launcher starts another one in "
-        "its place, which joins between two steps, or in asynchronous modes between two epochs. So "
-        "does a worker that receives SIGTERM, after it has ended its step. A loss costs no step, "
-        "but the results are not those of a run without the loss: see docs/reliability.md. If a "
+        "If a worker is lost, the others go on without it. The launcher starts another one in its "
+        "place, which joins between two steps, or in asynchronous modes between two epochs. A "
+        "worker that receives SIGTERM ends its step and leaves, and the others go on in the same "
+        "way. A loss costs no step, but the results are not those of a run without the loss: see "
+        "docs/reliability.md. If a "
         "server or the coordinator is lost, or fewer than `elastic.min` workers would be left, all "
         "roles are started again as with `restart`. For launchers `local` and `ssh`, and modes "
         "`dist_sync`, `dist_async`, `dist_ssp` and `dc_asgd`.",
@@ -201,8 +202,8 @@ ElasticConfig ElasticConfig::read(configs::Reader& reader, uint workers) {
       "If fewer workers would be left, the job starts again from the newest checkpoint.",
       {.atLeast = 1, .atMost = 4096}, 1);
   auto max = reader.maybeInteger("max",
-      "The number of workers that the job may have. Absent: `workers`. So far nothing starts more "
-      "than `workers`.",
+      "The most workers that the job may have. Absent: `workers`. `runner scale` starts more than "
+      "`workers`.",
       {.atLeast = 1, .atMost = 4096});
   config.max = max.map([](int64_t n) { return uint(n); }).orDefault(workers);
   if (config.min > workers && reader.isRight("min")) {

@@ -8,14 +8,15 @@ Continued Continued::read(configs::Reader& reader) {
   continued.epoch = reader.integer(
       "epoch", "How many epochs were trained before.", {.atLeast = 1, .atMost = 1000000});
   continued.step = reader.integer("step",
-      "How many steps each worker had made. The steps that follow count on from there.",
+      "How many steps each worker had made. Later steps are numbered from there.",
       {.atLeast = 1, .atMost = MOST});
   continued.records = reader.integer("records",
-      "How many records all workers together had read. The others follow.",
+      "How many records of the stream all workers together had read. Training goes on with the "
+      "next one.",
       {.atLeast = 1, .atMost = MOST});
-  continued.updates =
-      reader.integer("updates", "How many updates each parameter had had, by the number of steps.",
-          {.atLeast = 0, .atMost = MOST});
+  continued.updates = reader.integer("updates",
+      "How many updates the optimizer had made to each parameter, computed from the steps.",
+      {.atLeast = 0, .atMost = MOST});
   return continued;
 }
 

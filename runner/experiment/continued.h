@@ -11,15 +11,17 @@ namespace runner {
 // [continued]: at the end of an epoch. `runner run --resume` writes it into the experiment.toml of
 // a run that goes on from one with another number of workers.
 struct Continued {
-  uint64_t epoch = 0;    // so many were trained before
-  uint64_t step = 0;     // steps of each worker. Those of the run that goes on count from there
-  uint64_t records = 0;  // records of the stream that all workers have used
-  uint64_t updates = 0;  // updates of each parameter
+  uint64_t epoch = 0;    // how many epochs were trained before
+  uint64_t step = 0;     // how many steps each worker had made. The run continues this count
+  uint64_t records = 0;  // how many records of the stream all workers together had read
+  uint64_t updates = 0;  // how many updates each parameter had got
 
+  // Reads the section. Reports wrong values.
   static Continued read(configs::Reader& reader);
 
-  // Returns it as a setting of the file: `continued={ … }`.
+  // Returns the section as a value for --set: `continued={ … }`.
   kj::String setting() const;
+  // Returns where the division of the records begins.
   io::DivisionStart start() const { return {epoch, step, records}; }
 };
 

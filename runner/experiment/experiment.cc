@@ -116,7 +116,7 @@ configs::Table settingsOf(const configs::Table& resolved) {
 }
 
 // Returns settings without what may change between two epochs of a run.
-kj::String kinSettingsOf(const configs::Table& settings) {
+kj::String settingsWithoutRolesOf(const configs::Table& settings) {
   constexpr kj::StringPtr SECTIONS[] = {"continued"_kj};
   constexpr kj::StringPtr OF_CLUSTER[] = {"workers"_kj, "servers"_kj};
   auto kept = without(SECTIONS, settings);
@@ -385,8 +385,7 @@ Experiment Experiment::read(configs::Reader& reader) {
   experiment.continued = reader.maybeSection("continued",
       "Where a run stood when `runner run --resume` went on with another number of workers, at the "
       "end of an epoch. `--resume` writes this section into the experiment.toml of the run. Leave "
-      "it "
-      "out of other files.",
+      "it out of other files.",
       Continued::read);
 
   // loadRuns() reads [sweep], and lays its values over the rest. Here it is read for the reference.
@@ -441,7 +440,7 @@ LoadedExperiment readExperiment(
   auto settings = settingsOf(reading.resolved);
   loaded.settings = configs::print(settings);
   loaded.digest = io::sha256Hex(loaded.settings.asBytes());
-  loaded.kinSettings = kinSettingsOf(settings);
+  loaded.settingsWithoutRoles = settingsWithoutRolesOf(settings);
   return loaded;
 }
 
@@ -468,8 +467,8 @@ void addRecords(LoadedExperiment& loaded) {
   loaded.digest = io::sha256Hex(both.asBytes());
 }
 
-bool areKin(const LoadedExperiment& a, const LoadedExperiment& b) {
-  if (a.kinSettings != b.kinSettings) return false;
+bool differOnlyInRoles(const LoadedExperiment& a, const LoadedExperiment& b) {
+  if (a.settingsWithoutRoles != b.settingsWithoutRoles) return false;
   auto& first = KJ_ASSERT_NONNULL(a.experiment).data;
   auto& second = KJ_ASSERT_NONNULL(b.experiment).data;
   return io::areRecordsKnown(first) || io::recordsSha256(first) == io::recordsSha256(second);

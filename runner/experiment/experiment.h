@@ -80,7 +80,11 @@ struct Experiment {
   static Experiment read(configs::Reader& reader);
 
   // When pushes become updates.
-  rpc::Rounds rounds() const { return kvstore.rounds(cluster.seats()); }
+  rpc::Rounds rounds() const {
+    auto rounds = kvstore.rounds(cluster.seats());
+    rounds.usual = cluster.workers;
+    return rounds;
+  }
   // Whether the workers of a job that goes on without a lost one take over its records at the end
   // of the epoch, because nobody waits for its pushes. Otherwise they do so two steps later.
   bool changesAtEpochEnds() const {
@@ -106,8 +110,8 @@ struct LoadedExperiment {
   // digest is used.
   kj::String digest;
   // What stays the same of `settings` if the run goes on with other numbers of workers and servers:
-  // see areKin().
-  kj::String kinSettings;
+  // see differOnlyInRoles().
+  kj::String settingsWithoutRoles;
   kj::String errors;  // all errors of the file, ready to print; empty if there are none
 };
 
@@ -136,7 +140,7 @@ void addRecords(LoadedExperiment& loaded);
 // Whether a run of one of these experiments may go on as the other one: they differ in nothing but
 // the numbers of workers and servers, and in [continued]. Opens the data sets if only the
 // records determine the data.
-bool areKin(const LoadedExperiment& a, const LoadedExperiment& b);
+bool differOnlyInRoles(const LoadedExperiment& a, const LoadedExperiment& b);
 
 // Returns the reference of the language: configs/REFERENCE.md.
 kj::String languageReference();

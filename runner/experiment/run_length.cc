@@ -6,7 +6,8 @@ namespace runner {
 
 namespace {
 
-// Returns where the run has stood when its number of workers changed. All 0: it never did.
+// Returns where the run stood when --resume changed its number of workers. Returns zeros if that
+// never happened.
 Continued startOf(const Experiment& experiment) {
   KJ_IF_MAYBE(continued, experiment.continued) return *continued;
   return {};

@@ -22,6 +22,9 @@ constexpr auto TELLS_CAUSE_WITHIN = 200 * kj::MILLISECONDS;
 constexpr size_t LINE_SHOWN_BYTES = 200;
 // A job that is interrupted gets this time to be saved.
 constexpr auto SAVES_WITHIN = 4 * kj::SECONDS;
+// How often in a row a worker that the others do not wait for is started again before it has
+// joined.
+constexpr uint TRIES = 5;
 // A run that is lost so often in a row, without coming further, ends.
 constexpr uint LOSSES_MAX = 5;
 
@@ -36,12 +39,14 @@ bool hasEnded(const RunFolder& folder) {
 }  // namespace
 
 Launch::Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher,
-    kj::Maybe<const RunFolder&> folder)
+    kj::Maybe<const RunFolder&> folder, bool repeatsMembers)
     : experiment(experiment),
       view(view),
       timer(timer),
       launcher(launcher),
       folder(folder),
+      repeatsMembers(repeatsMembers),
+      wanted(experiment.cluster.workers),
       running(timer),
       over(nullptr),
       causeKnown(nullptr),
@@ -119,10 +124,13 @@ void Launch::watch(WatchedGroup& member) {
   auto ended = member.process->ended().then([this, &member](kj::Maybe<Failure> failed) {
     KJ_IF_MAYBE(f, failed) {
       // A job that fails may do so because it cannot go on without this worker.
-      if (failure != nullptr || !mayGoOnWithout(member, *f)) return fail(kj::mv(*f));
+      if (failure != nullptr) return fail(kj::mv(*f));
+      bool wasKilled = f->rank == Failure::KILLED || f->rank == Failure::LOST_A_PEER;
+      if (wasKilled && isTriedAgain(member, f->reason)) return;
+      if (!mayGoOnWithout(member, *f)) return fail(kj::mv(*f));
+      if (member.leaves) return end(member);
       // The coordinator says whether the others go on. A worker that came too late just ends.
       member.failure = kj::mv(*f);
-      if (member.leaves) return end(member);
       if (member.isLost) tasks->add(kj::evalLater([this, &member]() { replaceNow(member); }));
       if (!finished) return;
     }
@@ -144,6 +152,14 @@ bool Launch::mayGoOnWithout(const WatchedGroup& member, const Failure& failed) c
          (failed.rank == Failure::KILLED || failed.rank == Failure::LOST_A_PEER);
 }
 
+bool Launch::isTriedAgain(WatchedGroup& member, kj::StringPtr reason) {
+  if (!member.isExtra || member.hasJoined() || finished || member.tries == TRIES) return false;
+  member.tries++;
+  view.say(kj::str(reason, ". The other workers go on"));
+  tasks->add(kj::evalLater([this, &member]() { startAgain(member); }));
+  return true;
+}
+
 kj::Maybe<Launch::WatchedGroup&> Launch::workerOf(uint rank) {
   for (auto& each: members) {
     auto& first = each->group.roles[0];
@@ -152,9 +168,13 @@ kj::Maybe<Launch::WatchedGroup&> Launch::workerOf(uint rank) {
   return nullptr;
 }
 
-void Launch::replace(uint rank) {
+void Launch::replace(uint rank, bool left) {
   auto& member = KJ_ASSERT_NONNULL(workerOf(rank));
-  if (member.leaves) return;
+  if (member.leaves) {
+    // One that has not left by itself may be silent, and keep its place.
+    if (!left) takeDown(member);
+    return;
+  }
   member.isLost = true;
   if (member.failure != nullptr) return replaceNow(member);
   // The coordinator may notice the end of a process before the launcher does, which knows why.
@@ -174,7 +194,10 @@ void Launch::startAgain(WatchedGroup& member) {
   member.process = launcher.start(member.group, address);
   member.isLost = member.leaves = member.hasEnded = false;
   member.failure = nullptr;
+  member.stoppedSince = nullptr;
+  if (member.joined[0]) member.tries = 0;
   member.joined[0] = false;
+  member.isExtra = true;
   watch(member);
 }
 
@@ -194,8 +217,11 @@ void Launch::adjustWorkers() {
   auto& cluster = experiment.cluster;
   bool isOver = finished || failure != nullptr;
   if (!scales() || folder == nullptr || !allHaveJoined || isOver) return;
-  uint wanted = wantedWorkers(KJ_ASSERT_NONNULL(folder)).orDefault(cluster.workers);
-  wanted = kj::max(cluster.elastic.min, kj::min(cluster.elastic.max, wanted));
+  if (repeatsMembers) {
+    wanted = cluster.seats();
+  } else KJ_IF_MAYBE(count, wantedWorkers(KJ_ASSERT_NONNULL(folder))) {
+    wanted = kj::max(cluster.elastic.min, kj::min(cluster.elastic.max, *count));
+  }
   auto stays = [&](uint rank) {
     KJ_IF_MAYBE(member, workerOf(rank)) return !member->hasEnded && !member->leaves;
     return false;
@@ -207,6 +233,7 @@ void Launch::adjustWorkers() {
     bool isFree = workerOf(rank).map([](auto& member) { return member.hasEnded; }).orDefault(true);
     if (!isFree) continue;
     startWorker(rank);
+    KJ_ASSERT_NONNULL(workerOf(rank)).isExtra = true;
     present++;
   }
   for (uint rank = cluster.seats(); rank-- > 0 && present > wanted;) {
@@ -225,11 +252,14 @@ void Launch::takeFinished() {
   finished = true;
   for (auto& member: members) {
     bool isThere = member->hasJoined() && member->failure == nullptr && !member->isLost;
-    if (member->hasEnded || isThere) continue;
-    member->watching = nullptr;
-    member->process = nullptr;
-    end(*member);
+    if (!member->hasEnded && !isThere) takeDown(*member);
   }
+}
+
+void Launch::takeDown(WatchedGroup& member) {
+  member.watching = nullptr;
+  member.process = nullptr;
+  end(member);
 }
 
 kj::Vector<kj::StringPtr> Launch::stayed() {
@@ -247,7 +277,7 @@ void Launch::take(kj::StringPtr line) {
   auto event = message.initRoot<Event>();
   // The parser's own message is about its code. It would not help the user.
   if (kj::runCatchingExceptions([&]() { parseEvent(line, event); }) != nullptr) {
-    return fail({Failure::FAILED, kj::str("the coordinator has told something that is no event: ",
+    return fail({Failure::FAILED, kj::str("the coordinator has sent a line that is not an event: ",
                                       line.slice(0, kj::min(line.size(), LINE_SHOWN_BYTES)))});
   }
   view.show(event);
@@ -271,7 +301,10 @@ void Launch::take(kj::StringPtr line) {
     }
   }
   if (event.isFinished()) takeFinished();
-  if (event.isMembership() && !event.getMembership().getJoined()) replace(event.getIndex());
+  if (event.isMembership() && !event.getMembership().getJoined()) {
+    replace(event.getIndex(), event.getMembership().getLeft());
+  }
+  if (event.isLostNewcomer()) replace(event.getIndex(), false);
   if (event.isWaiting()) refused = kj::str(event.getWaiting().getRefused());
   if (event.isListening()) {
     auto listening = event.getListening();
@@ -353,12 +386,10 @@ void Launch::checkStopped() {
       member->stoppedSince = nullptr;
     } else KJ_IF_MAYBE(since, member->stoppedSince) {
       if (now - *since < limit * kj::SECONDS) continue;
-      fail({Failure::STOPPED, kj::str(member->group.name,
-                                  " was stopped by a signal before it joined the job, and has not "
-                                  "continued for ",
-                                  limit,
-                                  " s; find what sent the signal, or raise "
-                                  "cluster.silence_timeout_s")});
+      auto reason = kj::str(member->group.name,
+          " was stopped by a signal before it joined the job, and has not continued for ", limit,
+          " s; find what sent the signal, or raise cluster.silence_timeout_s");
+      if (!isTriedAgain(*member, reason)) fail({Failure::STOPPED, kj::mv(reason)});
     } else {
       member->stoppedSince = now;
     }
@@ -368,18 +399,22 @@ void Launch::checkStopped() {
 void Launch::checkJoined() {
   KJ_IF_MAYBE(since, rolesStarted) {
     auto limit = experiment.cluster.startTimeout_s;
+    auto reasonFor = [&](kj::ArrayPtr<const kj::String> missing) {
+      return kj::str("not joined within ", limit, " s: ", roleList(missing), inParentheses(refused),
+          "; see why they did not start, or raise cluster.start_timeout_s");
+    };
     kj::Vector<kj::String> missing;
     for (auto& member: members) {
       if (running.passed() - kj::max(*since, member->started) <= limit * kj::SECONDS) continue;
+      kj::Vector<kj::String> names;
       auto& roles = member->group.roles;
       for (size_t i: kj::indices(roles)) {
-        if (!member->joined[i]) missing.add(roles[i].name());
+        if (!member->joined[i]) names.add(roles[i].name());
       }
+      if (names.empty() || isTriedAgain(*member, reasonFor(names))) continue;
+      for (auto& name: names) missing.add(kj::mv(name));
     }
-    if (missing.empty()) return;
-    fail({Failure::ABSENT,
-        kj::str("not joined within ", limit, " s: ", roleList(missing), inParentheses(refused),
-            "; see why they did not start, or raise cluster.start_timeout_s")});
+    if (!missing.empty()) fail({Failure::ABSENT, reasonFor(missing)});
   }
 }
 
@@ -408,7 +443,8 @@ kj::Promise<Outcome> Attempts::attempt() {
   auto run = kj::heap<LaunchedRun>(
       LaunchedRun{loaded, folder, view, io, options, secretFor(experiment.cluster)});
   auto launcher = options.newLauncher == nullptr ? newLauncher(*run) : (*options.newLauncher)(*run);
-  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher, folder);
+  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher, folder,
+      options.membershipOf.size() > 0);
   if (options.saveHook != nullptr) options.saveHook->launch = *launch;
   return kj::evalNow([&]() { return launch->run(); })
       .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })

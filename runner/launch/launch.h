@@ -20,8 +20,10 @@ class Launch: private kj::TaskSet::ErrorHandler {
 public:
   // All arguments must outlive the launch. With cluster.on_loss = "continue", the job gets as many
   // workers as the user wants: see wantedWorkers(). Without `folder`, it keeps those that it has.
+  // `repeatsMembers`: it repeats the members of another run. Then a worker waits for each place,
+  // and the coordinator lets it join when one joined that run.
   Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher,
-      kj::Maybe<const RunFolder&> folder = nullptr);
+      kj::Maybe<const RunFolder&> folder = nullptr, bool repeatsMembers = false);
 
   // Asks the coordinator to save the run. Resolves when the checkpoint is on disk, when it is known
   // that there will be none, or after 4 s.
@@ -45,6 +47,8 @@ private:
     kj::Maybe<Failure> failure{};  // of a worker that ended, while the others may go on
     bool isLost = false;           // the others go on without it
     bool leaves = false;           // it was asked to leave
+    bool isExtra = false;          // the others train while it starts
+    uint tries = 0;                // how often it ended before it joined, and was started again
     kj::Duration started = 0 * kj::NANOSECONDS;      // by `running`
     kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`. Null after it has joined
 
@@ -59,11 +63,17 @@ private:
   void watch(WatchedGroup& member);
   void end(WatchedGroup& member);
   void takeFinished();
-  // Puts another worker in the place of one that the others go on without.
-  void replace(uint rank);
+  // Ends the process of a worker that is not needed any more.
+  void takeDown(WatchedGroup& member);
+  // Puts another worker in the place of one that the others go on without. `left`: it has left on
+  // purpose.
+  void replace(uint rank, bool left);
   void replaceNow(WatchedGroup& member);
   // Starts another process for the same role.
   void startAgain(WatchedGroup& member);
+  // If a worker has not joined that the others do not wait for, says why, starts it again soon, and
+  // returns true. Returns false after some tries.
+  bool isTriedAgain(WatchedGroup& member, kj::StringPtr reason);
   // Whether the number of workers may change while the job trains.
   bool scales() const;
   // Starts workers or asks some to leave, so that there are as many as the user wants.
@@ -89,6 +99,8 @@ private:
   kj::Timer& timer;
   Launcher& launcher;
   const kj::Maybe<const RunFolder&> folder;
+  const bool repeatsMembers;
+  uint wanted;  // how many workers the job is to have
 
   kj::Own<kj::AsyncInputStream> events;
   rpc::RunningTime running;

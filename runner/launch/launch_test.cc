@@ -175,7 +175,8 @@ TEST_CASE("Launch: fails with the reason why the hosts are not ready") {
 TEST_CASE("Launch: fails if a line of the coordinator is not an event") {
   FakeLaunch launch(
       [](FakeLaunch& all) { all.events->write("nonsense\n", 9).detach([](kj::Exception&&) {}); });
-  CHECK(failureOf(launch.run()) == "the coordinator has told something that is no event: nonsense");
+  CHECK(
+      failureOf(launch.run()) == "the coordinator has sent a line that is not an event: nonsense");
 }
 
 // -------------------------------------------------------------------------------------------------

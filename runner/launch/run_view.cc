@@ -69,6 +69,9 @@ kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
         ". The run goes on, and tries again at the next turn");
   }
   if (event.isMembership()) return changeText(event);
+  if (event.isLostNewcomer()) {
+    return kj::str(roleName(event.getRole(), event.getIndex()), " was lost before it had joined");
+  }
   if (event.isWaiting()) {
     auto waiting = event.getWaiting();
     double waited_s = std::round(waiting.getWaitedS() * 10) / 10;

@@ -8,6 +8,7 @@
 #include "configs/language/failure.h"
 #include "rpc/wire/running_time.h"
 #include "runner/system/line_stream.h"
+#include "runner/system/reason.h"
 #include "runner/system/two_pipes.h"
 #include "runner/text/shell_word.h"
 
@@ -276,7 +277,7 @@ kj::Promise<void> SshHost::write(kj::ArrayPtr<const kj::byte> bytes) {
 
 kj::Promise<void> SshHost::greet() {
   auto next = answers.next().catch_(
-      [this](kj::Exception&& e) -> kj::Promise<kj::String> { return failed(e.getDescription()); });
+      [this](kj::Exception&& e) -> kj::Promise<kj::String> { return failed(reasonOf(e)); });
   return next.then([this](kj::String answer) -> kj::Promise<void> {
     lastHeard = running.passed();
     if (answer == READY) return kj::READY_NOW;

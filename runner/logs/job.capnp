@@ -421,6 +421,9 @@ struct Event {
     }
     notSaved @102 :Void $Json.name("not_saved");
     # There was nothing to save when the launcher asked for it. To the launcher only.
+    lostNewcomer @126 :Void $Json.name("lost_newcomer");
+    # A worker was lost before it had become a member. To the launcher only, which starts another
+    # one.
     agreed :group {
       # The hosts of all workers are known. Not in the log if `started` has the instruction set.
       instructionSet @93 :Text $Json.name("instruction_set");

@@ -30,6 +30,7 @@ public:
   // not in it.
   void restart(kj::ArrayPtr<const FileExtent> extents);
 
+  // Calls `take` with each file that is open.
   void eachFile(kj::FunctionParam<void(const LineFile& file)> take) const;
 
   // `lines` are the lines of `event` in the log's style. Throws if a file cannot be written.

@@ -144,7 +144,7 @@ kj::Maybe<kj::uint> wantedWorkers(const RunFolder& folder) {
 }
 
 void wantWorkers(const RunFolder& folder, kj::uint count) {
-  writeWhole(folder.workers(), kj::str(count, "\n"), "make room there");
+  writeWhole(folder.workers(), kj::str(count, "\n"), "the run keeps the workers that it has");
 }
 
 kj::String runOrderFile(kj::StringPtr parent) {

@@ -45,7 +45,7 @@ void parseEvent(kj::StringPtr line, Event::Builder event) {
 
 namespace {
 
-// Whether a line has an event `speed`, or is damaged.
+// Whether a line holds an event `speed`. It may be damaged: nobody reads it then.
 bool isSpeedLine(kj::ArrayPtr<const char> line) {
   // In a text, the quotes would have backslashes.
   constexpr auto KIND = "\"speed\":"_kj;

@@ -28,6 +28,9 @@ public:
       case Event::AGREED:
         record.instructionSet = kj::str(event.getAgreed().getInstructionSet());
         return;
+      case Event::MEMBERSHIP:
+        present = event.getMembership().getWorkers();
+        return;
       case Event::SPEED:
         return takeSpeed(event.getIndex(), event.getSpeed());
       case Event::TRAINED:
@@ -107,7 +110,7 @@ private:
         kj::str(started.getCpu()), started.getCores(), uint64_t(started.getMemoryBytes())};
     record.instructionSet = kj::str(started.getInstructionSet());
     record.version = kj::str(started.getVersion());
-    record.workers = started.getWorkers();
+    record.workers = present = started.getWorkers();
     record.servers = started.getServers();
     record.epochs = started.getEpochs();
     record.parameters = started.getParameters();
@@ -121,139 +124,134 @@ private:
 
   void takeResized(Event::Resized::Reader resized) {
     auto facts = resized.getFacts();
+    auto sentences = KJ_MAP(fact, facts) {
+      return kj::str(fact);
+    };
     resizes.add(RunRecord::Resize{resized.getEpoch(), record.workers, resized.getWorkers(),
-        record.servers, resized.getServers(), kj::str(resized.getGoesOnFrom()),
-        KJ_MAP(fact, facts) { return kj::str(fact);
-  }});
-record.digest = kj::str(resized.getDigest());
-record.workers = resized.getWorkers();
-record.servers = resized.getServers();
-record.epochs = resized.getEpochs();
-record.steps = resized.getSteps();
-record.globalBatchSize = resized.getGlobalBatchSize();
-// Nobody counts for roles that there are no more.
-auto keep = [](auto& records, auto&& isThere) {
-  auto end =
-      std::remove_if(records.begin(), records.end(), [&](auto& each) { return !isThere(each); });
-  records.truncate(end - records.begin());
-};
-keep(waits, [&](auto& each) { return each.worker < record.workers; });
-keep(counted, [&](auto& each) { return each.server < record.servers; });
-uint holders = record.servers > 0 ? record.servers : record.workers;
-keep(links, [&](auto& each) { return each.worker < record.workers && each.server < holders; });
-}  // namespace
-
-void takeSpeed(uint worker, Event::Speed::Reader speed) {
-  speeds.add(SpeedRecord{worker, speed.getEpoch(), speed.getStep(), speed.getGlobalStep(),
-      speed.getTrainingS(), speed.getImagesPerS(), speed.getLoss(), speed.getAccuracy(),
-      speed.getBatchLoss(), speed.getBatchAccuracy()});
-}
-
-void takeTrained(Event::Trained::Reader trained) {
-  auto& epoch = sumsOf(trained.getEpoch()).epoch;
-  uint64_t images = trained.getImages();
-  epoch.step = epoch.workers == 0 ? trained.getStep() : kj::min(epoch.step, trained.getStep());
-  epoch.globalStep = kj::max(epoch.globalStep, trained.getGlobalStep());
-  epoch.workers++;
-  epoch.images += images;
-  epoch.trainLoss += trained.getLoss() * images;
-  epoch.trainAccuracy += trained.getAccuracy() * images;
-  epoch.epoch_s += trained.getTimeS();
-  if (trained.getTimeS() > 0) epoch.images_per_s += images / trained.getTimeS();
-  epoch.verbs.read_s += trained.getReadS();
-  epoch.verbs.forward_s += trained.getForwardS();
-  epoch.verbs.backward_s += trained.getBackwardS();
-  epoch.verbs.push_s += trained.getPushS();
-  epoch.verbs.pull_s += trained.getPullS();
-  epoch.pushed_bytes += trained.getPushedBytes();
-  epoch.pulled_bytes += trained.getPulledBytes();
-  epoch.learningRate = trained.getLearningRate();
-}
-
-template <typename Record, typename Key>
-static kj::Array<Record> inOrder(kj::Vector<Record>& records, Key&& key) {
-  std::sort(records.begin(), records.end(), [&](auto& a, auto& b) { return key(a) < key(b); });
-  return records.releaseAsArray();
-}
-
-// Returns the record for which `isIt` holds, or a new one.
-template <typename Record, typename Condition>
-static Record& find(kj::Vector<Record>& records, Condition&& isIt) {
-  for (auto& each: records) {
-    if (isIt(each)) return each;
+        record.servers, resized.getServers(), kj::str(resized.getGoesOnFrom()), kj::mv(sentences)});
+    record.digest = kj::str(resized.getDigest());
+    record.workers = present = resized.getWorkers();
+    record.servers = resized.getServers();
+    record.epochs = resized.getEpochs();
+    record.steps = resized.getSteps();
+    record.globalBatchSize = resized.getGlobalBatchSize();
+    // Drops the figures of roles that the job no longer has.
+    auto keep = [](auto& records, auto&& isThere) {
+      auto end = std::remove_if(
+          records.begin(), records.end(), [&](auto& each) { return !isThere(each); });
+      records.truncate(end - records.begin());
+    };
+    keep(waits, [&](auto& each) { return each.worker < record.workers; });
+    keep(counted, [&](auto& each) { return each.server < record.servers; });
+    uint holders = record.servers > 0 ? record.servers : record.workers;
+    keep(links, [&](auto& each) { return each.worker < record.workers && each.server < holders; });
   }
-  return records.add();
-}
 
-void takeTraffic(uint worker, Event::Trained::Reader trained) {
-  auto& wait = find(waits, [&](auto& each) { return each.worker == worker; });
-  wait.worker = worker;
-  wait.steps += trained.getSteps();
-  wait.pull_s += trained.getPullS();
-  uint server = 0;
-  for (auto from: trained.getServers()) {
-    auto& link =
-        find(links, [&](auto& each) { return each.worker == worker && each.server == server; });
-    link = {worker, server++, kj::str(from.getTransport()), from.getCalls(), from.getPushedBytes(),
-        from.getPulledBytes(), from.getRoundTripsS(), from.getRoundTripMaxS(),
-        from.getWaitingMaxBytes(), from.getReconnects()};
+  void takeSpeed(uint worker, Event::Speed::Reader speed) {
+    speeds.add(SpeedRecord{worker, speed.getEpoch(), speed.getStep(), speed.getGlobalStep(),
+        speed.getTrainingS(), speed.getImagesPerS(), speed.getLoss(), speed.getAccuracy(),
+        speed.getBatchLoss(), speed.getBatchAccuracy(), present});
   }
-}
 
-void takeCounted(uint server, Pushes::Reader pushes) {
-  auto& record = find(counted, [&](auto& each) { return each.server == server; });
-  auto staleness = pushes.getStaleness();
-  auto counts = KJ_MAP(count, staleness) {
-    return count;
-  };
-  record = {server, pushes.getPushed(), pushes.getDropped(), kj::mv(counts)};
-}
-
-void takeValidated(Event::Validated::Reader validated) {
-  auto& sums = sumsOf(validated.getEpoch());
-  sums.validations++;
-  sums.validationLoss += validated.getLoss();
-  sums.validationAccuracy += validated.getAccuracy();
-  sums.epoch.validationViews = validated.getViews();
-}
-
-static void finish(Sums& sums) {
-  auto& epoch = sums.epoch;
-  if (epoch.images > 0) {
-    epoch.trainLoss /= epoch.images;
-    epoch.trainAccuracy /= epoch.images;
+  void takeTrained(Event::Trained::Reader trained) {
+    auto& epoch = sumsOf(trained.getEpoch()).epoch;
+    uint64_t images = trained.getImages();
+    epoch.step = epoch.workers == 0 ? trained.getStep() : kj::min(epoch.step, trained.getStep());
+    epoch.globalStep = kj::max(epoch.globalStep, trained.getGlobalStep());
+    epoch.workers++;
+    epoch.images += images;
+    epoch.trainLoss += trained.getLoss() * images;
+    epoch.trainAccuracy += trained.getAccuracy() * images;
+    epoch.epoch_s += trained.getTimeS();
+    if (trained.getTimeS() > 0) epoch.images_per_s += images / trained.getTimeS();
+    epoch.verbs.read_s += trained.getReadS();
+    epoch.verbs.forward_s += trained.getForwardS();
+    epoch.verbs.backward_s += trained.getBackwardS();
+    epoch.verbs.push_s += trained.getPushS();
+    epoch.verbs.pull_s += trained.getPullS();
+    epoch.pushed_bytes += trained.getPushedBytes();
+    epoch.pulled_bytes += trained.getPulledBytes();
+    epoch.learningRate = trained.getLearningRate();
   }
-  if (epoch.workers > 0) {
-    epoch.epoch_s /= epoch.workers;
-    auto& verbs = epoch.verbs;
-    for (auto verb:
-        {&verbs.read_s, &verbs.forward_s, &verbs.backward_s, &verbs.push_s, &verbs.pull_s}) {
-      *verb /= epoch.workers;
+
+  template <typename Record, typename Key>
+  static kj::Array<Record> inOrder(kj::Vector<Record>& records, Key&& key) {
+    std::sort(records.begin(), records.end(), [&](auto& a, auto& b) { return key(a) < key(b); });
+    return records.releaseAsArray();
+  }
+
+  // Returns the record for which `isIt` holds, or a new one.
+  template <typename Record, typename Condition>
+  static Record& find(kj::Vector<Record>& records, Condition&& isIt) {
+    for (auto& each: records) {
+      if (isIt(each)) return each;
+    }
+    return records.add();
+  }
+
+  void takeTraffic(uint worker, Event::Trained::Reader trained) {
+    auto& wait = find(waits, [&](auto& each) { return each.worker == worker; });
+    wait.worker = worker;
+    wait.steps += trained.getSteps();
+    wait.pull_s += trained.getPullS();
+    uint server = 0;
+    for (auto from: trained.getServers()) {
+      auto& link =
+          find(links, [&](auto& each) { return each.worker == worker && each.server == server; });
+      link = {worker, server++, kj::str(from.getTransport()), from.getCalls(),
+          from.getPushedBytes(), from.getPulledBytes(), from.getRoundTripsS(),
+          from.getRoundTripMaxS(), from.getWaitingMaxBytes(), from.getReconnects()};
     }
   }
-  if (sums.validations > 0) {
-    epoch.validationLoss = sums.validationLoss / sums.validations;
-    epoch.validationAccuracy = sums.validationAccuracy / sums.validations;
-  }
-}
 
-RunRecord& record;
-kj::Vector<Sums> epochs;
-kj::Vector<SpeedRecord> speeds;
-kj::Vector<RunRecord::Resize> resizes;
-kj::Vector<LinkRecord> links;
-kj::Vector<WaitRecord> waits;
-kj::Vector<CountedRecord> counted;
-};  // namespace runner
+  void takeCounted(uint server, Pushes::Reader pushes) {
+    auto& record = find(counted, [&](auto& each) { return each.server == server; });
+    auto staleness = pushes.getStaleness();
+    auto counts = KJ_MAP(count, staleness) {
+      return count;
+    };
+    record = {server, pushes.getPushed(), pushes.getDropped(), kj::mv(counts)};
+  }
+
+  void takeValidated(Event::Validated::Reader validated) {
+    auto& sums = sumsOf(validated.getEpoch());
+    sums.validations++;
+    sums.validationLoss += validated.getLoss();
+    sums.validationAccuracy += validated.getAccuracy();
+    sums.epoch.validationViews = validated.getViews();
+  }
+
+  static void finish(Sums& sums) {
+    auto& epoch = sums.epoch;
+    if (epoch.images > 0) {
+      epoch.trainLoss /= epoch.images;
+      epoch.trainAccuracy /= epoch.images;
+    }
+    if (epoch.workers > 0) {
+      epoch.epoch_s /= epoch.workers;
+      auto& verbs = epoch.verbs;
+      for (auto verb:
+          {&verbs.read_s, &verbs.forward_s, &verbs.backward_s, &verbs.push_s, &verbs.pull_s}) {
+        *verb /= epoch.workers;
+      }
+    }
+    if (sums.validations > 0) {
+      epoch.validationLoss = sums.validationLoss / sums.validations;
+      epoch.validationAccuracy = sums.validationAccuracy / sums.validations;
+    }
+  }
+
+  RunRecord& record;
+  kj::Vector<Sums> epochs;
+  kj::Vector<SpeedRecord> speeds;
+  kj::Vector<RunRecord::Resize> resizes;
+  kj::Vector<LinkRecord> links;
+  kj::Vector<WaitRecord> waits;
+  kj::Vector<CountedRecord> counted;
+  uint present = 1;  // workers, after the event that was taken last
+};
 
 }  // namespace
-
-uint RunRecord::workersIn(uint epoch) const {
-  for (auto& resize: resizes) {
-    if (epoch <= resize.epoch) return resize.workersBefore;
-  }
-  return workers;
-}
 
 kj::String numbersText(const RunRecord::Resize& resize) {
   kj::Vector<kj::String> changes;
@@ -263,6 +261,10 @@ kj::String numbersText(const RunRecord::Resize& resize) {
   add(resize.workersBefore, resize.workers, "worker");
   add(resize.serversBefore, resize.servers, "server");
   return kj::strArray(changes, " and ");
+}
+
+kj::String factsText(const RunRecord::Resize& resize) {
+  return resize.facts.size() == 0 ? kj::str() : kj::str(": ", kj::strArray(resize.facts, "; "));
 }
 
 RunRecord readRunRecord(kj::StringPtr folder) {

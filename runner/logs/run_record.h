@@ -46,6 +46,7 @@ struct SpeedRecord {
   double accuracy;  // of the epoch so far
   double batchLoss;
   double batchAccuracy;
+  uint workers = 1;  // that there were then
 };
 
 // The traffic between a worker and the holder of a shard since the run began, as in job.capnp's
@@ -118,8 +119,6 @@ struct RunRecord {
     kj::Array<kj::String> facts;
   };
   kj::Array<Resize> resizes;
-  // Returns how many workers have trained epoch `epoch`, if none was lost.
-  uint workersIn(uint epoch) const;
   // The epoch whose weights are in best.safetensors, and the accuracy of its validation. Null
   // without checkpoint.keep_best.
   kj::Maybe<Best> best;
@@ -137,6 +136,9 @@ struct RunRecord {
 
 // Returns "3 workers in place of 2", for messages.
 kj::String numbersText(const RunRecord::Resize& resize);
+// Returns what was added up, copied and lost, as the end of a sentence: ": … ; …". Empty if nothing
+// was.
+kj::String factsText(const RunRecord::Resize& resize);
 
 // Reads the events of the run in `folder`. Skips a last line that is cut off: the run was killed
 // then. Throws, with the way out, if the folder has no events or a line of them is not an event.

@@ -57,6 +57,7 @@ public:
   // on with them. Removes all others. Throws with path and cause.
   void restart(kj::ArrayPtr<const FileExtent> extents);
 
+  // Calls `take` with each file that is open.
   void eachFile(kj::FunctionParam<void(const LineFile& file)> take) const;
 
   // Throws if a file cannot be written (a full disk).

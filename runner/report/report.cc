@@ -164,7 +164,7 @@ kj::String progressOf(const ReportedRun& run) {
   auto note = viewsNote(record);
   if (note.size() > 0) note = kj::str("<p class=\"quiet\">", note, "</p>\n");
   for (auto& resize: resizeNotes(record)) {
-    note = kj::str(note, "<p class=\"quiet\">", escaped(kj::str("The run: ", resize)), "</p>\n");
+    note = kj::str(note, "<p class=\"quiet\">", escaped(resize), "</p>\n");
   }
   KJ_IF_MAYBE(table, run.table) {
     if (table->is<StepTable>()) {

@@ -172,11 +172,10 @@ kj::Array<Point> jobSpeed(const RunRecord& record) {
   for (auto* speed: speeds) {
     latest.upsert(speed->worker, speed->images_per_s, [](double& old, double rate) { old = rate; });
     if (!renewed.contains(speed->worker)) renewed.insert(speed->worker);
-    uint workers = record.workersIn(speed->epoch);
-    if (renewed.size() < workers) continue;
-    renewed.clear();
+    if (renewed.size() < speed->workers) continue;
     double sum = 0;
-    for (auto& entry: latest) sum += entry.key < workers ? entry.value : 0;
+    for (auto& entry: latest) sum += renewed.contains(entry.key) ? entry.value : 0;
+    renewed.clear();
     points.add(Point{speed->training_s, sum});
   }
   return thinned(points, POINTS_MAX);

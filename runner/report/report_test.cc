@@ -162,21 +162,23 @@ TEST_CASE("chartsOf: a run that diverged does not press the others onto the axis
   CHECK(charts[2].y.atMost == 2);
 }
 
-TEST_CASE("chartsOf: the speed has one point per report of all workers") {
+TEST_CASE("chartsOf: the speed has one point per report of all workers that there are") {
   auto one = kj::arr(run("a", 0.9, 0.5));
-  one[0].record.workers = 2;
-  auto speeds = kj::heapArrayBuilder<SpeedRecord>(4);
+  auto speeds = kj::heapArrayBuilder<SpeedRecord>(5);
   for (uint i = 0; i < 4; i++) {
     uint step = 10 * (i / 2 + 1);
     speeds.add(SpeedRecord{
-        i % 2, 1, step, step, i / 2 + 1.0 + i % 2 * 0.001, i < 2 ? 100.0 : 200.0, 1, 1, 1, 1});
+        i % 2, 1, step, step, i / 2 + 1.0 + i % 2 * 0.001, i < 2 ? 100.0 : 200.0, 1, 1, 1, 1, 2});
   }
+  // Worker 0 was lost.
+  speeds.add(SpeedRecord{1, 1, 30, 30, 3, 300, 1, 1, 1, 1, 1});
   one[0].record.speeds = speeds.finish();
   auto charts = chartsOf(one);
   auto& points = charts.back().series[0].points;
-  REQUIRE(points.size() == 2);
+  REQUIRE(points.size() == 3);
   CHECK(points[0].y == 200);
   CHECK(points[1].y == 400);
+  CHECK(points[2].y == 300);
 }
 
 TEST_CASE("chartsOf: figures published for all runs are shown once") {

@@ -88,8 +88,6 @@ RunRecord::Resize carryOver(const LoadedExperiment& before, const RunFolder& fro
   ModelFacts facts(experiment);
   auto oldPlacement = placementOf(old, facts.graph),
        placement = placementOf(experiment, facts.graph);
-  JobShape oldShape{old.cluster.workers, oldPlacement};
-  JobShape shape{experiment.cluster.workers, placement};
   Parts workers, shards;
   for (uint rank = 0; rank < old.cluster.workers; rank++) {
     workers.add(checkpoint, workerPartName(rank));
@@ -99,9 +97,9 @@ RunRecord::Resize carryOver(const LoadedExperiment& before, const RunFolder& fro
   kj::Array<SavedPart> newWorkers, newShards;
   RunRecord::Resize resize;
   auto carry = [&]() {
-    newWorkers = carriedWorkers(workers.bytes, shape, experiment.cluster.onLoss->continues);
+    newWorkers = carriedWorkers(workers.bytes, experiment.cluster.workers, placement);
     auto updater = shardUpdater(experiment, facts);
-    newShards = carriedShards(shards.bytes, oldShape, shape,
+    newShards = carriedShards(shards.bytes, oldPlacement, placement,
         [&](const rpc::Slice& slice) { return updater->stateArrays(slice); });
     resize = {checkpoint.point.epoch - 1, old.cluster.workers, experiment.cluster.workers,
         old.cluster.servers, experiment.cluster.servers, kj::str(lastNameOf(from.path)),
@@ -131,10 +129,10 @@ RunRecord::Resize carryOver(const LoadedExperiment& before, const RunFolder& fro
 void requireBeginning(const Experiment& experiment, const RunFolder& folder,
     const kj::Maybe<FoundCheckpoint>& newest) {
   if (experiment.continued == nullptr || newest != nullptr) return;
-  configs::fail("the experiment goes on from the end of an epoch ([continued]), and ", folder.path,
-      " has no checkpoint of that. Leave [continued] out of the file, or remove the folder and "
-      "let ",
-      "`runner run --resume` go on from the earlier run again");
+  configs::fail("cannot go on with the run in ", folder.path, ": it has no usable checkpoint. It ",
+      "began at the end of an epoch of another run ([continued]), so it cannot begin again. "
+      "Rename ",
+      "the folder, and `runner run --resume` goes on from the other run again");
 }
 
 }  // namespace runner

@@ -13,8 +13,8 @@ namespace runner {
 // Returns where the run of `before` stands at `point`, the end of an epoch.
 Continued continuedAt(const Experiment& before, const ModelFacts& facts, const SavedPoint& point);
 
-// Whether workers of the run in `folder` were lost, or joined, since its number of workers is what
-// it is. The records that such a run has used need not be the first ones of the stream.
+// Whether workers of the run in `folder` were lost, or joined, since --resume last changed its
+// number of workers. The records that such a run has used need not be the first ones of the stream.
 bool hasChangedMembers(const RunFolder& folder);
 
 // Writes to `to`, which is new and empty, what `now` begins with: the events of the run of `before`

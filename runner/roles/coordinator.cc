@@ -22,10 +22,6 @@ namespace {
 
 // Roles on one machine take much less time to join.
 constexpr auto TELL_MISSING = 5 * kj::SECONDS;
-// A role joins much sooner after it has got its index. One that has not was killed.
-constexpr auto JOINS_WITHIN = 10 * kj::SECONDS;
-// Of those who were refused, so many are named.
-constexpr size_t REFUSALS_TOLD = 3;
 
 // Returns how far a worker got. Empty for servers, which count no steps.
 kj::String reached(Role role, uint64_t step) {
@@ -94,6 +90,10 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
         members = JobMembers(experiment.cluster.workers, experiment.cluster.seats());
       }
     });
+    if (members.changes().size() > 0 && !cluster.onLoss->continues) {
+      configs::fail("workers have left or joined the run in ", folder.path,
+          ", so it goes on only with cluster.on_loss = \"continue\"");
+    }
   }
   auto builder = kj::heapArrayBuilder<Seat>(cluster.servers + cluster.seats());
   for (uint i = 0; i < cluster.servers; i++) builder.add(Seat{Role::SERVER, i});
@@ -197,14 +197,6 @@ void Job::reportPlacement() {
   }
 }
 
-kj::Promise<void> Job::whenStarted(Seat& seat) {
-  if (!experiment.kvstore.workersHoldShards()) return allJoined.addBranch();
-  if (seat.role == Role::WORKER && ++asking == experiment.cluster.workers) {
-    allServe.fulfiller->fulfill();
-  }
-  return whenAllServe.addBranch();
-}
-
 Job::Seat& Job::seatOf(Role role, uint index) {
   for (auto& seat: seats) {
     if (seat.role == role && seat.index == index) return seat;
@@ -215,73 +207,6 @@ Job::Seat& Job::seatOf(Role role, uint index) {
 
 kj::String Job::nameOf(const Seat& seat) const {
   return onHost(roleName(seat.role, seat.index), seat.host);
-}
-
-uint Job::takeIndex(Role role) {
-  uint count = 0;
-  for (auto& seat: seats) {
-    if (seat.role != role) continue;
-    count++;
-    bool isFirst = role != Role::SERVER || experiment.cluster.serversOfProcess(seat.index) > 0;
-    if (!isFirst || seat.joined) continue;
-    KJ_IF_MAYBE(since, seat.taken) {
-      if (running.passed() - *since < JOINS_WITHIN) continue;
-    }
-    seat.taken = running.passed();
-    return seat.index;
-  }
-  configs::fail("this job has ", runner::counted(count, roleWord(role)),
-      ", and others have taken their places: start one ", roleWord(role), " less");
-}
-
-void Job::join(Seat& seat, Coordinator::JoinParams::Reader params) {
-  if (seat.joined) {
-    configs::fail(nameOf(seat), " has joined already: give every process its own --index");
-  }
-  bool wasAgreed = instructions.level() != nullptr;
-  if (seat.role == Role::WORKER) {
-    instructions.offer(nameOf(seat), params.getInstructionSet());
-  }
-  seat.joined = true;
-  setMember(seat, params.getMember());
-  seat.lastHeard = running.passed();
-
-  auto address = params.getAddress();
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  stamp(event);
-  event.setRole(seat.role);
-  event.setIndex(seat.index);
-  event.initJoined().setAddress(address.getTcp());
-  event.getJoined().setPid(params.getPid());
-  // The events of a run name each role once.
-  if (from == nullptr && seat.isMember) {
-    append(event);
-  } else {
-    log.show(event);
-  }
-
-  seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};
-  if (seat.isMember && ++joined == expected) {
-    // All are there. Only a job that goes on from a checkpoint may be without some of its workers.
-    tasks.add(leaveOutsiders().then([this]() { allJoinedFulfiller->fulfill(); }));
-  }
-  if (!wasAgreed) reportAgreed();
-}
-
-void Job::reportAgreed() {
-  KJ_IF_MAYBE(level, instructions.level()) {
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    stamp(event);
-    event.initAgreed().setInstructionSet(*level);
-    append(event);
-  }
-}
-
-kj::Promise<kj::StringPtr> Job::instructionSet() {
-  return instructions.whenKnown().then(
-      [this]() -> kj::StringPtr { return KJ_ASSERT_NONNULL(instructions.level()); });
 }
 
 void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
@@ -334,11 +259,6 @@ void Job::report(Seat& seat, Event::Reader event, bool lostPeer) {
   }
 }
 
-void Job::requireStarted(const Seat& seat) const {
-  KJ_REQUIRE(joined >= expected, "a worker trains before all roles have joined", seat.index, joined,
-      expected);
-}
-
 kj::Promise<void> Job::meet(
     Seat& seat, uint epoch, uint64_t step, MeetingPoint point, Contribution contribution) {
   KJ_REQUIRE(seat.role == Role::WORKER, "only workers meet");
@@ -356,29 +276,32 @@ void Job::closeMeeting() {
   auto point = meeting.point();
   uint epoch = meeting.presentEpoch();
   uint64_t step = meeting.presentStep();
-  // The events of a checkpoint tell who is a member at its step.
-  if (point == MeetingPoint::SAVED) {
-    tasks.add(whenSettled().then([this, epoch, step]() { return save(epoch, step); }));
-    return;
-  }
-  if (point == MeetingPoint::STEPPED) {
-    tasks.add(whenSettled().then([this, epoch, step]() {
-      if (endOf(epoch) > step) {
-        meeting.repeat();
-      } else {
-        epochsStepped = epoch;
-      }
-      endMeeting();
-    }));
-    return;
-  }
-  if (point == MeetingPoint::TRAINED) epochsTrained = epoch;
-  if (point == MeetingPoint::TRAINED && experiment.cluster.servers > 0) {
-    // All pushes are answered, and the workers push nothing before the meeting ends.
-    tasks.add(countPushes(epoch).then([this]() { endMeeting(); }));
-  } else {
+  if (point == MeetingPoint::VALIDATED) return endMeeting();
+  // Who meets is then a member, for the servers and in the events of a checkpoint.
+  tasks.add(whenSettled([this, point, epoch, step]() -> kj::Promise<void> {
+    switch (point) {
+      case MeetingPoint::SAVED:
+        return save(epoch, step);
+      case MeetingPoint::STEPPED:
+        if (endOf(epoch) > step) {
+          meeting.repeat();
+        } else {
+          epochsStepped = epoch;
+        }
+        break;
+      case MeetingPoint::TRAINED:
+        epochsTrained = epoch;
+        // All pushes are answered, and the workers push nothing before the meeting ends.
+        if (experiment.cluster.servers > 0) {
+          return countPushes(epoch).then([this]() { endMeeting(); });
+        }
+        break;
+      case MeetingPoint::VALIDATED:
+        break;
+    }
     endMeeting();
-  }
+    return kj::READY_NOW;
+  }));
 }
 
 void Job::endMeeting() {
@@ -510,64 +433,6 @@ void Job::append(Event::Reader event) {
 
 void Job::stamp(Event::Builder event) {
   event.setTimeS((clock.now() - kj::UNIX_EPOCH) / kj::NANOSECONDS * 1e-9);
-}
-
-kj::StringPtr Job::missing() {
-  // Every heartbeat asks, and there may be thousands of roles.
-  if (joined == missingAt.orDefault(joined + 1)) return missingNames;
-  kj::Vector<kj::String> names;
-  for (auto& seat: seats) {
-    if (!seat.joined && seat.isMember) names.add(roleName(seat.role, seat.index));
-  }
-  missingAt = joined;
-  missingNames = names.empty() ? kj::String() : roleList(names);
-  return missingNames;
-}
-
-void Job::noteRefused(kj::StringPtr sentence) {
-  if (strangers.size() == REFUSALS_TOLD) return;
-  for (auto& known: strangers) {
-    if (known == sentence) return;
-  }
-  strangers.add(kj::str(sentence));
-}
-
-kj::String Job::refused() const {
-  kj::Vector<kj::StringPtr> all;
-  for (auto& seat: seats) {
-    bool isTold =
-        !seat.joined && seat.isMember && seat.refusal.size() > 0 && all.size() < REFUSALS_TOLD;
-    if (isTold) all.add(seat.refusal);
-  }
-  all.addAll(strangers);
-  return kj::strArray(all, "; ");
-}
-
-kj::Promise<void> Job::tellMissing(kj::Duration pause) {
-  return timer.afterDelay(pause).then([this, pause]() -> kj::Promise<void> {
-    if (joined == expected) return kj::NEVER_DONE;
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    stamp(event);
-    auto waiting = event.initWaiting();
-    waiting.setRoles(missing());
-    waiting.setWaitedS((timer.now() - begin) / kj::MILLISECONDS / 1000.0);
-    waiting.setLimitS(experiment.cluster.startTimeout_s);
-    waiting.setRefused(refused());
-    log.show(event);
-    return tellMissing(2 * pause);
-  });
-}
-
-kj::Promise<void> Job::watchStart() {
-  auto limit = experiment.cluster.startTimeout_s;
-  return running.until(limit * kj::SECONDS).then([this, limit]() -> kj::Promise<void> {
-    if (joined < expected) {
-      fail(kj::str("not joined within ", limit, " s: ", missing(), inParentheses(refused()),
-          "; see why they did not start, or raise cluster.start_timeout_s"));
-    }
-    return kj::NEVER_DONE;
-  });
 }
 
 kj::Promise<void> Job::watchSilence() {

@@ -175,19 +175,23 @@ private:
   // A worker leaves between two steps, when all that it has pushed was answered. Resolves when the
   // job goes on without it.
   kj::Promise<void> letGo(Seat& seat);
-  // Why the job cannot go on without this role, as the end of a sentence. Empty: that is nobody's
-  // wish. Null if it can.
+  // Why the job cannot go on without this role, as the end of a sentence. Empty: cluster.on_loss
+  // does not ask for it. Null: the job can go on.
   kj::Maybe<kj::String> whyNotWithout(const Seat& seat) const;
   // Whether every member had made a step since the job was started, when `lost` was lost.
   bool hadBegunBefore(const Seat& lost) const;
   // Carries out changes of the members one after the other.
-  void change(kj::Function<kj::Promise<void>()> change);
-  // Returns how many steps a worker makes until the end of this epoch, as far as is known.
+  // Resolves when this one is done.
+  kj::Promise<void> change(kj::Function<kj::Promise<void>()> change);
+  // Returns how many steps each worker makes from the beginning of the run to the end of this
+  // epoch, by the changes of the members that are known.
   uint64_t endOf(uint epoch) const;
-  // Resolves when no change is left to be carried out.
-  kj::Promise<void> whenSettled();
+  // Calls `act` when no change is left to be carried out. Resolves when its promise does.
+  kj::Promise<void> whenSettled(kj::Function<kj::Promise<void>()> act);
   // Worker `rank` was lost in epoch `epoch`, or has left.
   kj::Promise<void> goOnWithout(uint rank, uint epoch, bool left);
+  // Lets the servers close rounds without this worker.
+  kj::Promise<void> tellServersToLeave(uint rank);
   // Before the job starts: tells the servers for which ranks no round waits.
   kj::Promise<void> leaveOutsiders();
   // Tells all workers but those that enter now how the members have changed.
@@ -198,8 +202,12 @@ private:
   kj::Promise<void> enter(Seat& seat);
   // Lets the workers stop, until nobody waits to become a member.
   kj::Promise<void> admitSoon();
-  // All workers stand still at `step`: workers that wait become members.
+  // All workers stand still at `step`: workers that wait become members. If the job repeats the
+  // members of another run, waits for them first.
   kj::Promise<void> admitWaiting(uint64_t step);
+  kj::Promise<void> admit(uint64_t step);
+  // Whether workers can join at `step`, where all workers stand.
+  bool isSettledAt(uint64_t step) const;
   // Lets new members fetch what they begin with, once the first member has sent it.
   void serveNewcomers();
   void reportChange(const io::MemberChange& change, uint epoch,
@@ -261,12 +269,13 @@ private:
   kj::Vector<uint> newcomers;        // ranks that have not fetched yet what they begin with
   uint donor = 0;                    // the rank from which they have it
   kj::Array<kj::byte> donated;
-  uint64_t stepsSkipped = 0;         // by members when they entered
-  uint joined = 0;                   // of those that must join before the job starts
-  uint expected = 0;                 // how many these are
-  kj::String missingNames;           // as missing() returned them
-  kj::Maybe<uint> missingAt;         // `joined` then
-  kj::Vector<kj::String> strangers;  // sentences of noteRefused(), each once, and only a few
+  uint64_t stepsSkipped = 0;            // by members when they entered
+  kj::Maybe<kj::Duration> waitsToJoin;  // since when a worker of `plan` is missing, by `running`
+  uint joined = 0;                      // of those that must join before the job starts
+  uint expected = 0;                    // how many these are
+  kj::String missingNames;              // as missing() returned them
+  kj::Maybe<uint> missingAt;            // `joined` then
+  kj::Vector<kj::String> strangers;     // sentences of noteRefused(), each once, and only a few
   uint finished = 0;
   uint epochsStepped = 0;          // of which all workers have made all steps: see MeetingPoint
   uint epochsTrained = 0;          // that all workers have ended

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runner/experiment/run_length.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/coordinator.h"
 #include "runner/roles/part_transfer.h"
@@ -100,24 +101,37 @@ void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool lef
   seat.joined = false;
   seat.sessions++;
   seat.member = nullptr;
-  seat.entering = nullptr;
-  KJ_IF_MAYBE(revoke, seat.revoke) {
-    (*revoke)->reject(KJ_EXCEPTION(DISCONNECTED, "the job goes on without this worker"));
+  for (auto waiting: {&seat.entering, &seat.revoke}) {
+    KJ_IF_MAYBE(fulfiller, *waiting) {
+      (*fulfiller)->reject(KJ_EXCEPTION(DISCONNECTED, "the job goes on without this worker"));
+    }
+    *waiting = nullptr;
   }
-  seat.revoke = nullptr;
-  if (!wasMember) return;
+  if (!wasMember) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    event.setRole(seat.role);
+    event.setIndex(seat.index);
+    event.setLostNewcomer();
+    return log.show(event);
+  }
   uint epoch = epochsTrained + 1;
   change([this, rank = seat.index, epoch, left]() { return goOnWithout(rank, epoch, left); });
+  auto end = std::remove(newcomers.begin(), newcomers.end(), seat.index);
+  newcomers.truncate(end - newcomers.begin());
+  // The next newcomer begins with what is saved then.
+  if (newcomers.size() == 0) donated = nullptr;
   if (saver.abandon(seat.index) && newcomers.size() > 0 && donated.size() == 0) {
-    return failWith(kj::str(
-        "; ", roleName(Role::WORKER, newcomers[0]), " had not been told yet what to begin with"));
+    return failWith(kj::str("; ", roleName(Role::WORKER, newcomers[0]),
+        " was joining and had not received its first state"));
   }
   if (meeting.leave(seat.index)) closeMeeting();
 }
 
 kj::Promise<void> Job::letGo(Seat& seat) {
   KJ_REQUIRE(seat.role == Role::WORKER && seat.isMember, "only members leave, and once");
-  // It may be ahead of what the others have told.
+  // The others may have made their first step without having reported it yet.
   if (!hadBegunBefore(seat)) {
     return timer.afterDelay(ADMITS_AGAIN).then([this, &seat]() -> kj::Promise<void> {
       if (over || !seat.isMember) return kj::NEVER_DONE;
@@ -128,12 +142,14 @@ kj::Promise<void> Job::letGo(Seat& seat) {
   return changing.addBranch();
 }
 
-kj::Promise<void> Job::whenSettled() {
-  if (changesPending == 0) return kj::READY_NOW;
-  return changing.addBranch().then([this]() { return whenSettled(); });
+kj::Promise<void> Job::whenSettled(kj::Function<kj::Promise<void>()> act) {
+  // Between the question and the act, nothing else may happen.
+  if (changesPending == 0) return act();
+  return changing.addBranch().then(
+      [this, act = kj::mv(act)]() mutable { return whenSettled(kj::mv(act)); });
 }
 
-void Job::change(kj::Function<kj::Promise<void>()> change) {
+kj::Promise<void> Job::change(kj::Function<kj::Promise<void>()> change) {
   changesPending++;
   changing = changing.addBranch()
                  .then([this, change = kj::mv(change)]() mutable -> kj::Promise<void> {
@@ -143,6 +159,7 @@ void Job::change(kj::Function<kj::Promise<void>()> change) {
                  .then([this]() { changesPending--; })
                  .fork();
   tasks.add(changing.addBranch());
+  return changing.addBranch();
 }
 
 kj::Promise<void> Job::tellServers(kj::Function<kj::Promise<void>(Member::Client&)> call) {
@@ -172,13 +189,12 @@ kj::Promise<void> Job::tellMembers() {
 }
 
 uint64_t Job::endOf(uint epoch) const {
-  io::Division division(facts.trainingRecords, experiment.data.batchSize,
-      experiment.cluster.workers, members.changes());
+  auto division = divisionOf(experiment, facts.trainingRecords, members.changes());
   return facts.stepsUntilEndOf(epoch, experiment, division);
 }
 
-// A worker ends a step only when every slice was answered. Until the servers are told in the last
-// step here, none closes a round that lacks the lost worker's push. So all others know of the
+// A worker ends a step only when every slice was answered. The servers close no round without the
+// lost worker's push before they get leaveWorker(), which comes last. So all others know of the
 // change before one of them ends that step. In modes where each push is a round, they know of it
 // before they end the epoch: see MeetingPoint.stepped.
 kj::Promise<void> Job::goOnWithout(uint rank, uint epoch, bool left) {
@@ -205,38 +221,23 @@ kj::Promise<void> Job::goOnWithout(uint rank, uint epoch, bool left) {
         reportChange(change, lostIn, last.held, left);
         return tellMembers();
       })
-      .then([this, rank]() {
-        return tellServers([rank](Member::Client& server) {
-          auto request = server.leaveWorkerRequest();
-          request.setRank(rank);
-          return request.send().ignoreResult();
-        });
-      })
-      .then([this, rank]() {
-        auto end = std::remove(newcomers.begin(), newcomers.end(), rank);
-        newcomers.truncate(end - newcomers.begin());
-        // The next one begins with what is saved then.
-        if (newcomers.size() == 0) donated = nullptr;
-        if (newcomers.size() > 0 && donated.size() == 0 && rank == donor) {
-          fail(kj::str(roleName(Role::WORKER, rank), " was lost before it could tell ",
-                   roleName(Role::WORKER, newcomers[0]), " what to begin with"),
-              kj::Exception::Type::DISCONNECTED);
-        }
-        return endIfFinished();
-      });
+      .then([this, rank]() { return tellServersToLeave(rank); })
+      .then([this]() { return endIfFinished(); });
+}
+
+kj::Promise<void> Job::tellServersToLeave(uint rank) {
+  return tellServers([rank](Member::Client& server) {
+    auto request = server.leaveWorkerRequest();
+    request.setRank(rank);
+    return request.send().ignoreResult();
+  });
 }
 
 kj::Promise<void> Job::leaveOutsiders() {
   kj::Promise<void> told = kj::READY_NOW;
   for (auto& seat: seats) {
     if (seat.role != Role::WORKER || seat.isMember) continue;
-    told = told.then([this, rank = seat.index]() {
-      return tellServers([rank](Member::Client& server) {
-        auto request = server.leaveWorkerRequest();
-        request.setRank(rank);
-        return request.send().ignoreResult();
-      });
-    });
+    told = told.then([this, rank = seat.index]() { return tellServersToLeave(rank); });
   }
   return told;
 }
@@ -263,22 +264,42 @@ kj::Promise<void> Job::admitSoon() {
 }
 
 kj::Promise<void> Job::admitWaiting(uint64_t step) {
-  // A worker that was asked to stop later stops there alone if others do not know of it. And nobody
-  // joins before the last change has taken effect.
-  bool isSettled = newcomers.size() == 0 && !saver.hasAsked() && members.settledAt() <= step;
-  // A newcomer begins with a part of the checkpoint. If a worker was lost, there is none.
-  if (!isSettled || !saver.gathers(step)) return kj::READY_NOW;
   KJ_IF_MAYBE(known, plan) {
-    // The others wait for those who joined the other run here, and for nobody else.
-    auto joining = known->joiningAt(step);
-    for (uint rank: joining) {
-      if (seatOf(Role::WORKER, rank).entering != nullptr && !members.has(rank)) continue;
-      return timer.afterDelay(ADMITS_AGAIN / 10).then([this, step]() {
-        return admitWaiting(step);
-      });
+    if (isSettledAt(step)) {
+      // The others wait for those who joined the other run here, and for nobody else.
+      auto joining = known->joiningAt(step);
+      if (joining.size() == 0) return kj::READY_NOW;
+      for (uint rank: joining) {
+        if (members.has(rank)) continue;
+        if (seatOf(Role::WORKER, rank).entering != nullptr) continue;
+        if (waitsToJoin == nullptr) waitsToJoin = running.passed();
+        auto limit = experiment.cluster.startTimeout_s;
+        if (running.passed() - KJ_ASSERT_NONNULL(waitsToJoin) > limit * kj::SECONDS) {
+          fail(kj::str(roleName(Role::WORKER, rank), " has not come within ", limit,
+              " s to join at step ", step, ", as in the run that this one repeats"));
+          return kj::NEVER_DONE;
+        }
+        return timer.afterDelay(ADMITS_AGAIN / 10).then([this, step]() {
+          return admitWaiting(step);
+        });
+      }
+      waitsToJoin = nullptr;
     }
-    if (joining.size() == 0) return kj::READY_NOW;
   }
+  // A worker that is lost meanwhile is fenced when it was admitted.
+  return change([this, step]() { return admit(step); });
+}
+
+// Nobody joins while the workers have agreed to stop at a later step: a newcomer would not stop
+// there. Nobody joins before the last change has taken effect. And a newcomer begins with what the
+// first member has saved. If a worker was lost meanwhile, the checkpoint was given up.
+bool Job::isSettledAt(uint64_t step) const {
+  return newcomers.size() == 0 && !saver.hasAsked() && members.settledAt() <= step &&
+         saver.gathers(step);
+}
+
+kj::Promise<void> Job::admit(uint64_t step) {
+  if (!isSettledAt(step)) return kj::READY_NOW;
   kj::Maybe<uint> first;
   for (auto& seat: seats) {
     if (seat.role != Role::WORKER) continue;

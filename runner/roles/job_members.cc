@@ -7,8 +7,13 @@
 namespace runner {
 
 JobMembers::JobMembers(uint workers, uint seats)
-    : isMember(kj::heapArray<bool>(seats)), members(workers) {
-  for (uint rank = 0; rank < seats; rank++) isMember[rank] = rank < workers;
+    : isMember(kj::heapArray<bool>(seats)),
+      begins(kj::heapArray<uint64_t>(seats)),
+      members(workers) {
+  for (uint rank = 0; rank < seats; rank++) {
+    isMember[rank] = rank < workers;
+    begins[rank] = 0;
+  }
 }
 
 uint64_t JobMembers::settledAt() const {
@@ -20,6 +25,9 @@ uint64_t JobMembers::settledAt() const {
 void JobMembers::add(io::MemberChange change) {
   KJ_REQUIRE(change.rank < isMember.size(), "the job has no such worker", change.rank);
   KJ_REQUIRE(isMember[change.rank] != change.joins, "a worker joins or leaves twice", change.rank);
+  KJ_REQUIRE(change.step >= begins[change.rank], "a worker changes before it was a member",
+      change.rank, change.step);
+  begins[change.rank] = change.step;
   isMember[change.rank] = change.joins;
   members += change.joins ? 1 : -1;
   all.add(change);

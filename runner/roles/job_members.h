@@ -32,6 +32,7 @@ public:
 
 private:
   kj::Array<bool> isMember;
+  kj::Array<uint64_t> begins;  // the step of the last change, by rank
   uint members;
   kj::Vector<io::MemberChange> all;
 };

@@ -20,6 +20,7 @@ TEST_CASE("JobMembers: counts those who are there, and knows when a loss has tak
   CHECK(members.settledAt() == 12);
   CHECK(members.changes().size() == 2);
   CHECK_THROWS(members.add({.rank = 2, .joins = true, .step = 13}));
+  CHECK_THROWS(members.add({.rank = 2, .joins = false, .step = 11}));
 }
 
 TEST_CASE("changeOf: returns what setChange() has told") {

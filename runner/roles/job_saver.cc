@@ -179,7 +179,10 @@ bool JobSaver::abandon(uint rank) {
 }
 
 void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {
-  if (abandoned.orDefault(piece.getStep() + 1) == piece.getStep()) return;
+  // Checkpoints come in order, so an older one that was not given up is whole.
+  KJ_IF_MAYBE(step, abandoned) {
+    if (piece.getStep() <= *step && !gathers(piece.getStep())) return;
+  }
   auto& now = KJ_REQUIRE_NONNULL(gathering, "a role sends a part, but nothing is being saved");
   KJ_REQUIRE(piece.getStep() == now.point.step, "a role sends a part of another checkpoint",
       piece.getStep(), now.point.step);

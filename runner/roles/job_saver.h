@@ -44,10 +44,10 @@ public:
   bool hasAsked() const { return asked != nullptr; }
   // Whether a checkpoint is asked for, gathered or written.
   bool isBusy() const { return asked != nullptr || gathering != nullptr; }
-  // Whether the workers are to stop at the beginning of the next epoch, because this one ended too
-  // soon.
+  // Whether the workers are to be saved before the first step of the next epoch: this epoch was too
+  // short, or a worker waits to join.
   bool isForNextEpoch() const { return nextEpoch; }
-  // The same. Returns true once.
+  // Returns isForNextEpoch(), and resets it.
   bool takeNextEpoch();
   // Lets the workers stop at the beginning of the next epoch.
   void stopAtNextEpoch() { nextEpoch = true; }
@@ -101,7 +101,7 @@ private:
   kj::Maybe<Gathering> gathering;
   // The step of the checkpoint that will be gathered when the one before it is on disk.
   kj::Maybe<uint64_t> next;
-  kj::Maybe<uint64_t> abandoned;    // the step of a checkpoint that will not be written
+  kj::Maybe<uint64_t> abandoned;    // the step of the last checkpoint that will not be written
   GrowingSums logSums;              // of the run's folder
   kj::Array<kj::byte> weightsHead;  // of the checkpoint that is being written
   kj::Array<float> meanStatistics;

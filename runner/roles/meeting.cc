@@ -38,6 +38,11 @@ bool Meeting::closeIfFull() {
 Contribution Meeting::add() const {
   Contribution all;
   kj::Array<double> sums;
+  double weights = 0;
+  uint64_t images = 0;
+  for (auto& each: places) {
+    KJ_IF_MAYBE(part, each.contribution) images += part->sums.images;
+  }
   for (auto& each: places) {
     KJ_IF_MAYBE(part, each.contribution) {
       all.sums.lossSum += part->sums.lossSum;
@@ -48,14 +53,16 @@ Contribution Meeting::add() const {
         sums = kj::heapArray<double>(statistics.size());
         for (auto& sum: sums) sum = 0;
       }
-      for (auto i: kj::indices(sums)) sums[i] += statistics[i] * double(part->sums.images);
+      // Workers that have just joined may have seen no image yet.
+      double weight = images == 0 ? 1 : double(part->sums.images);
+      weights += weight;
+      for (auto i: kj::indices(sums)) sums[i] += statistics[i] * weight;
     } else if (place == MeetingPoint::VALIDATED && each.validates) {
       all.again = true;
     }
   }
-  auto images = all.sums.images;
   all.statistics = KJ_MAP(sum, sums) {
-    return float(images == 0 ? 0 : sum / images);
+    return float(sum / weights);
   };
   return all;
 }
@@ -86,7 +93,10 @@ bool Meeting::leave(uint rank) {
   mine.isMember = false;
   members--;
   if (full) return false;
-  if (mine.waiting != nullptr) present--;
+  KJ_IF_MAYBE(waiting, mine.waiting) {
+    present--;
+    (*waiting)->reject(KJ_EXCEPTION(DISCONNECTED, "the job goes on without this worker", rank));
+  }
   mine.waiting = nullptr;
   if (place != MeetingPoint::VALIDATED) mine.contribution = nullptr;
   return closeIfFull();

@@ -1,14 +1,21 @@
 #include "runner/roles/member_plan.h"
 
 #include "configs/language/failure.h"
+#include "runner/logs/role_names.h"
 #include "runner/logs/run_log.h"
 #include "runner/roles/job_members.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
-MemberPlan::MemberPlan(const RunFolder& folder) {
+MemberPlan::MemberPlan(const RunFolder& folder, uint seats) {
   eachEvent(folder, [&](Event::Reader event) {
     if (!event.isMembership()) return;
+    if (event.getIndex() >= seats) {
+      configs::fail("the run in ", folder.path, " had ", roleName(Role::WORKER, event.getIndex()),
+          ", and a job of this file has at most ", counted(seats, "worker"),
+          ": raise cluster.elastic.max");
+    }
     auto change = event.getMembership();
     if (change.getJoined()) {
       joins.add(Join{event.getIndex(), change.getStep()});

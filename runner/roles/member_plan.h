@@ -23,8 +23,9 @@ public:
     bool left;                       // on purpose
   };
 
-  // Reads the run in `folder`. Throws if it has no events, or a wrong one.
-  explicit MemberPlan(const RunFolder& folder);
+  // Reads the run in `folder`. Throws if it has no events, or a wrong one, or a worker whose rank
+  // is not below `seats`.
+  MemberPlan(const RunFolder& folder, uint seats);
 
   // Returns the first loss of worker `rank` at `step` or later. Null if it is not lost any more.
   kj::Maybe<const Loss&> lossOf(uint rank, uint64_t step) const;

@@ -20,7 +20,7 @@ TEST_CASE("MemberPlan: finds each worker's losses and joins in the events of a r
   };
   writeWhole(folder.events(), kj::str(event(1, 7, false, "0-2,5"), event(1, 12, true, ""),
                                   event(1, 30, false, ""), event(0, 12, true, "")));
-  MemberPlan plan(folder);
+  MemberPlan plan(folder, 2);
   auto& first = KJ_ASSERT_NONNULL(plan.lossOf(1, 0));
   CHECK(first.step == 7);
   CHECK(first.epoch == 2);
@@ -31,8 +31,10 @@ TEST_CASE("MemberPlan: finds each worker's losses and joins in the events of a r
   CHECK(plan.joiningAt(12).size() == 2);
   CHECK(plan.joiningAt(7).size() == 0);
 
+  CHECK_THROWS(MemberPlan(folder, 1));
+
   writeWhole(folder.events(), event(1, 7, false, "3-1"));
-  CHECK_THROWS(MemberPlan{folder});
+  CHECK_THROWS(MemberPlan(folder, 2));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <kj/async-unix.h>
 #include <kj/debug.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "configs/language/failure.h"
@@ -145,7 +146,11 @@ public:
         sockets(kj::mv(ownListener)),
         peer(kj::mv(call.stream), limits),
         io(io),
-        signal(interruption(io, options.signals)) {}
+        signal(interruption(io, options.signals)) {
+    KJ_IF_MAYBE(shared, options.oneThread) {
+      signal = shared->askedToLeave().then([]() { return SIGTERM; });
+    }
+  }
 
   kj::Promise<void> join(
       const LoadedExperiment& loaded, const RoleOptions& options, MemberCalls& calls) {

@@ -20,6 +20,8 @@ public:
   // Runs `work` soon, as a second thread of the role would. If the role ends first, `work` may
   // never run.
   virtual void runLater(kj::Function<void()> work) const = 0;
+  // Resolves when a worker is to leave the job, as SIGTERM asks a process.
+  virtual kj::Promise<void> askedToLeave() const = 0;
   // Ends the role as SIGKILL ends a process.
   [[noreturn]] virtual void die() const = 0;
   // Notes that a worker makes step `step` with the records of `draws`: see io::Batch.

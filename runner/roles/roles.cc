@@ -138,7 +138,7 @@ bool ListeningCoordinator::run(
       kj::systemPreciseCalendarClock(), from, workersAreHere(experiment, options),
       options.oneThread);
   if (options.membershipOf.size() > 0) {
-    job->repeat(MemberPlan(RunFolder{kj::str(options.membershipOf)}));
+    job->repeat({{kj::str(options.membershipOf)}, experiment.cluster.seats()});
   }
   // Whoever runs the file of this run again gets the same bits, or is refused.
   auto recorded = job->instructionSet().then([&](kj::StringPtr level) -> kj::Promise<void> {

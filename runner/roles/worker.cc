@@ -1,16 +1,13 @@
 // The loop of a worker: read, forward, backward, push, pull. Read this second, after main.cc.
 #include <kj/debug.h>
 #include <signal.h>
-#include <string.h>
 
 #include "configs/language/failure.h"
 #include "configs/language/warning.h"
 #include "io/batches/first_images.h"
 #include "nn/chosen_plans.h"
-#include "nn/cpu/instruction_set.h"
 #include "nn/loops/floats.h"
 #include "nn/network/initializer.h"
-#include "nn/softmax.h"
 #include "runner/checkpoints/checkpoints.h"
 #include "runner/checkpoints/saved_part.h"
 #include "runner/checkpoints/weights.h"
@@ -18,11 +15,14 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/experiment/run_length.h"
 #include "runner/roles/best_epoch.h"
+#include "runner/roles/best_weights.h"
 #include "runner/roles/io_thread.h"
+#include "runner/roles/joining_worker.h"
 #include "runner/roles/member_plan.h"
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
 #include "runner/roles/training_state.h"
+#include "runner/roles/validation.h"
 #include "runner/roles/worker_parts.h"
 #include "runner/roles/worker_reports.h"
 #include "runner/system/interrupts.h"
@@ -32,72 +32,14 @@ namespace runner {
 
 namespace {
 
-// Returns the step after which a worker's part was saved.
-uint64_t firstStepIn(kj::ArrayPtr<const kj::byte> part) {
-  for (auto& tensor: tensorsIn(part)) {
-    if (tensor.name != "worker.step" || tensor.values.size() != sizeof(uint64_t)) continue;
-    uint64_t step;
-    memcpy(&step, tensor.values.begin(), sizeof(step));
-    return step;
-  }
-  configs::fail("a worker's part of the checkpoint has no `worker.step`");
-}
-
-// The array of a part that holds the weights of the best epoch.
-constexpr kj::StringPtr BEST_WEIGHTS = "best.weights"_kj;
-
-bool hasArray(kj::ArrayPtr<const kj::byte> part, kj::StringPtr name) {
-  for (auto& tensor: tensorsIn(part)) {
-    if (tensor.name == name) return true;
-  }
-  return false;
-}
-
-kj::Maybe<kj::Own<const MemberPlan>> planOf(const RoleOptions& options) {
+kj::Maybe<kj::Own<const MemberPlan>> planOf(const RoleOptions& options, uint seats) {
   if (options.membershipOf.size() == 0) return nullptr;
-  return kj::Own<const MemberPlan>(kj::heap<MemberPlan>(RunFolder{kj::str(options.membershipOf)}));
+  RunFolder folder{kj::str(options.membershipOf)};
+  return kj::Own<const MemberPlan>(kj::heap<MemberPlan>(folder, seats));
 }
 
-// A worker that joins its job. The io thread joins at once, while the compute thread still
-// makes the worker's parts.
-struct JoiningWorker {
-  JoiningWorker(const LoadedExperiment& loaded, const RoleOptions& options)
-      : facts(KJ_ASSERT_NONNULL(loaded.experiment)),
-        ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)) {}
-
-  // Fixes the instructions of this process, before its program is made. Asks the coordinator unless
-  // the file names what this machine has.
-  void chooseInstructionSet(const LoadedExperiment& loaded) {
-    auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
-    bool usesCpu = false;
-    for (auto& device: cluster.devices) usesCpu = usesCpu || !isGpu(device);
-    if (!usesCpu) return;
-    auto& setting = cluster.instructionSet;
-    bool isKnown = setting == "avx2" || setting == nn::offeredInstructionSet();
-    nn::useInstructionSet(isKnown ? kj::str(setting) : ioThread->instructionSet());
-  }
-
-  // Fetches what this worker kept when the run was saved, if the run goes on from a checkpoint.
-  // Returns the number of its first step.
-  uint64_t fetchSaved() {
-    enters = ioThread->enters();
-    KJ_IF_MAYBE(part, ioThread->savedPart()) {
-      saved = kj::mv(*part);
-      // The devices have not chosen theirs yet.
-      nn::wantPlans(KJ_MAP(note, notesIn(saved)) {
-        return nn::ChosenPlan{kj::mv(note.name), kj::mv(note.text)};
-      });
-      return firstStepIn(saved);
-    }
-    return 0;
-  }
-
-  const ModelFacts facts;
-  LiveProgress progress;
-  kj::Array<kj::byte> saved;  // empty: the run begins, or the worker enters
-  bool enters = false;        // the job goes on without this worker until it enters
-  kj::Own<IoThread> ioThread;
-};
+// The weights of the checkpoint, for other programs.
+constexpr kj::StringPtr PARAMETERS = "parameters"_kj;
 
 // One worker's compute thread.
 class Worker {
@@ -118,15 +60,14 @@ public:
         progress(joining.progress),
         ioThread(joining.ioThread),
         digest(loaded.digest),
-        plan(planOf(options)),
+        plan(planOf(options, experiment.cluster.seats())),
         oneThread(options.oneThread),
         saved(joining.saved),
         enters(joining.enters),
+        bestWeights(facts.graph),
         reports(parts, *ioThread, state, !options.launched),
-        meanLogits(nn::zeros(experiment.data.batchSize * size_t(facts.graph.classes))),
-        slowStatistics(nn::zeros(facts.graph.statisticsSize)),
-        validationPart(parts.rank),
-        validationParts(kj::max(experiment.cluster.workers, parts.rank + 1)) {}
+        validation(parts, state, reports),
+        slowStatistics(nn::zeros(facts.graph.statisticsSize)) {}
 
   // The io thread uses the store. So the thread must end first.
   ~Worker() noexcept(false) { ioThread = nullptr; }
@@ -147,7 +88,7 @@ public:
     if (goesOn) {
       store.resume();
       // The file in the run's folder may be of an epoch that this run has yet to repeat.
-      if (bestWeights != nullptr) sendBest();
+      if (!bestWeights.isEmpty()) sendBest();
     } else {
       initialize();
       reports.begun();
@@ -188,10 +129,11 @@ private:
 
   // Takes over what this worker kept when the run was saved.
   void restore() {
-    if (hasArray(saved, BEST_WEIGHTS)) bestWeights = newWeights();
+    bestWeights.prepareFor(saved);
     auto load = [&]() {
       PartLoader loader(saved);
       visitState(loader);
+      if (loader.has(PARAMETERS)) loader.floats(PARAMETERS, program.parameters());
       loader.finish();
     };
     KJ_IF_MAYBE(e, kj::runCatchingExceptions(load)) {
@@ -204,7 +146,7 @@ private:
           " convolutions by the plans that the run has used so far: results may be rounded in "
           "another way than without the break"));
     }
-    if (!experiment.checkpoint.keepBest) bestWeights = nullptr;
+    if (!experiment.checkpoint.keepBest) bestWeights.drop();
   }
 
   // Shows all that this worker keeps from step to step.
@@ -218,16 +160,15 @@ private:
     visitor.floats("worker.slow_statistics", slowStatistics);
     store.visitState(visitor);
     best.visitState(visitor);
-    if (bestWeights != nullptr) visitor.floats(BEST_WEIGHTS, bestWeights);
-    // The weights of the checkpoint, for other programs.
-    if (sendsParameters()) visitor.floats("parameters", program.parameters());
+    bestWeights.visitState(visitor);
   }
 
   // Whether this worker sends the coordinator its parameters. Those of all workers are the same.
   // The first one sends them. If the job goes on without lost workers, that may be any of them.
   bool sendsParameters() const { return parts.rank == 0 || experiment.cluster.onLoss->continues; }
 
-  // Of what it has restored, which another worker had saved: forgets what was that worker's alone.
+  // Forgets the donor's own sums, times and residuals, after a newcomer has restored the state of
+  // the donor.
   void forgetOwn() {
     state.sums = {};
     state.times = {};
@@ -267,6 +208,7 @@ private:
   [[noreturn]] void leave() {
     store.settle();
     ioThread->leave();
+    KJ_IF_MAYBE(shared, oneThread) shared->die();
     endInterrupted();
   }
 
@@ -279,8 +221,9 @@ private:
       ownDivision = divide();
       division = *KJ_ASSERT_NONNULL(ownDivision);
       batches.divideBy(divide(), state.step);
-      if (isBatchSet) takeBatch();
       setEnd(epoch);
+      isBatchSet = isBatchSet && state.step < stretchEnd;
+      if (isBatchSet) takeBatch();
       ioThread->stopPoint().moveEnd(stretchEnd);
     }
   }
@@ -295,8 +238,8 @@ private:
     }
   }
 
-  // Where changes of the members wait for the end of an epoch: waits until all workers have made
-  // their steps. Returns whether there are more, those of a worker that was lost.
+  // In modes that change members at ends of epochs: rests, and waits until all workers have made
+  // their steps. Returns whether this worker must make more, those that a lost worker has left.
   bool takesOver(uint epoch) {
     if (!experiment.changesAtEpochEnds()) return false;
     store.rest();
@@ -329,6 +272,7 @@ private:
     store.settle();
     PartSaver saver(saved_bytes);
     visitState(saver);
+    if (sendsParameters()) saver.floats(PARAMETERS, program.parameters());
     auto plans = nn::chosenPlans();
     auto notes = KJ_MAP(plan, plans) {
       return Note{plan.problem, kj::str(plan.name)};
@@ -371,7 +315,7 @@ private:
         trainStep(state.step + 1 == stretchEnd);
         bool continues = experiment.cluster.onLoss->continues && !experiment.changesAtEpochEnds();
         if (state.step == epochEnd && continues) {
-          // Of a loss that moves the end of the epoch, the worker hears before its pushes are
+          // If a loss moves the end of the epoch, the worker hears of it before its pushes are
           // answered.
           verb.restart_s();
           store.settle();
@@ -388,7 +332,8 @@ private:
     } while (takesOver(epoch));
     fetchSums();
     verb.restart_s();
-    store.rest();
+    // In such modes the workers rest already.
+    if (!experiment.changesAtEpochEnds()) store.rest();
     leaveIfPlanned(epoch);
     charge(rpc::TracePoint::PULL, state.times.pull_s, 0);
     reports.trained(epoch, state.step - begin, epochTime.elapsed_s());
@@ -500,76 +445,20 @@ private:
     auto views = experiment.data.views(isLastEpoch);
     auto all = kj::mv(trained);
     do {
-      validatePart(all.part, all.parts, views);
+      validation.run(all.part, all.parts, views);
       all = ioThread->meet(epoch, state.step, MeetingPoint::VALIDATED, state.sums, nullptr);
     } while (all.again);
     savesNext = all.stopsNext;
     bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
     reports.validated(epoch, whole ? state.sums : all.sums, isLastEpoch);
     bool isBest = best.take(epoch, all.sums);
-    if (isBest && experiment.checkpoint.keepBest && parts.rank == 0) keepBest();
-  }
-
-  // Validates part number `part` of `parts`.
-  void validatePart(uint part, uint parts, kj::ArrayPtr<const io::View> views) {
-    restartSums();
-    if (part != validationPart || parts != validationParts) {
-      batches.ofValidation().take(part, parts);
-      validationPart = part;
-      validationParts = parts;
-    }
-    batches.ofValidation().restart(views);
-    for (;;) {
-      KJ_IF_MAYBE(batch, batches.readValidation()) {
-        validateBatch(*batch);
-      } else {
-        break;
-      }
-    }
-    KJ_IF_MAYBE(own, trainer) {
-      if (views.size() == 1) state.replaceSums(own->runningSums());
-    }
-    reports.badRecords(batches.ofValidation());
-  }
-
-  // Keeps the weights that were just validated.
-  void keepBest() {
-    if (bestWeights == nullptr) bestWeights = newWeights();
-    nn::copy(program.parameters(), bestWeights.slice(0, facts.graph.parameters));
-    nn::copy(program.statistics(), bestWeights.slice(facts.graph.parameters, bestWeights.size()));
+    if (!isBest || !experiment.checkpoint.keepBest || parts.rank != 0) return;
+    bestWeights.keep(program);
     reports.best(best);
     sendBest();
   }
 
-  void sendBest() {
-    Note notes[] = {
-        {"epoch"_kj, kj::str(best.epoch)}, {"validation_accuracy"_kj, kj::str(best.accuracy)}};
-    ioThread->send(state.step, Part::BEST,
-        {weightsHead(facts.graph, digest, notes),
-            kj::heapArray<kj::byte>(bestWeights.asPtr().asBytes())});
-  }
-
-  kj::Array<float> newWeights() const {
-    return kj::heapArray<float>(facts.graph.parameters + facts.graph.statisticsSize);
-  }
-
-  void validateBatch(const io::Batch& batch) {
-    batches.set();
-    for (uint s = 0; s < facts.graph.segments.size(); s++) {
-      program.forward(nn::Phase::VALIDATE, s);
-    }
-    if (batch.views == 1) {
-      // A trainer adds the result up itself, and validate() fetches the sums once.
-      if (trainer == nullptr) state.add(program.result());
-      return;
-    }
-    // The logits of several views are averaged. They give a result after the last view.
-    auto logits = program.logits();
-    for (auto i: kj::indices(meanLogits)) meanLogits[i] += batch.weight * logits[i];
-    if (!batch.isLastView) return;
-    state.add(nn::judge(meanLogits, batch.labels));
-    for (auto& x: meanLogits) x = 0;
-  }
+  void sendBest() { ioThread->send(state.step, Part::BEST, bestWeights.file(digest, best)); }
 
   WorkerParts parts;
   const Experiment& experiment;
@@ -593,19 +482,16 @@ private:
   uint64_t stretchEnd = 0;                  // not after it: see setEnd()
   TrainingState state;
   BestEpoch best;
-  kj::Array<float>
-      bestWeights;  // of the best epoch, with its statistics, if this worker keeps them
+  BestWeights bestWeights;  // empty at all workers but the first
   WorkerReports reports;
-  kj::Array<float> meanLogits;      // N×classes, over the views of a validation batch so far
+  Validation validation;
   kj::Array<float> slowStatistics;  // of the lookahead
-  uint validationPart;              // which part this worker validates, of how many
-  uint validationParts;
-  bool isBatchSet = false;      // whether the batch of the next step is set already
-  Stopwatch verb;               // since the last charge()
-  Stopwatch epochTime;          // since the epoch began
-  bool savesNext = false;       // whether to save before the next step
-  kj::Maybe<uint64_t> savedAt;  // the step at which the job was saved last
-  uint64_t saved_bytes = 0;     // of this worker's part then
+  bool isBatchSet = false;          // whether the batch of the next step is set already
+  Stopwatch verb;                   // since the last charge()
+  Stopwatch epochTime;              // since the epoch began
+  bool savesNext = false;           // whether to save before the next step
+  kj::Maybe<uint64_t> savedAt;      // the step at which the job was saved last
+  uint64_t saved_bytes = 0;         // of this worker's part then
 };
 
 }  // namespace

@@ -11,9 +11,11 @@ namespace runner {
 
 namespace {
 
-// Sets an event's loss and accuracy, which are means over images.
+// Sets an event's loss and accuracy, which are means over images. A worker that joined when an
+// epoch ended has none.
 template <typename Builder>
 void setMeans(Builder& event, const nn::BatchResult& sums) {
+  if (sums.images == 0) return;
   event.setLoss(sums.lossSum / sums.images);
   event.setAccuracy(double(sums.correct) / sums.images);
 }

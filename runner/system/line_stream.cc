@@ -27,8 +27,8 @@ struct LineReader {
             if (c == '\n') {
               endLine();
             } else {
-              pending.add(c);
               if (pending.size() == LINE_BYTES_MAX) endLine();
+              pending.add(c);
             }
           }
           return readOn();

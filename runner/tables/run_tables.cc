@@ -92,10 +92,8 @@ kj::String viewsNote(const RunRecord& record) {
 
 kj::Array<kj::String> resizeNotes(const RunRecord& record) {
   return KJ_MAP(resize, record.resizes) {
-    auto facts =
-        resize.facts.size() == 0 ? kj::str() : kj::str(": ", kj::strArray(resize.facts, "; "));
-    return kj::str("after epoch ", resize.epoch, " it went on with ", numbersText(resize),
-        ", in a new folder. The epochs before are those of run ", resize.goesOnFrom, facts);
+    return kj::str("From epoch ", resize.epoch + 1, " on, the run had ", numbersText(resize),
+        ". The epochs before are those of run ", resize.goesOnFrom, factsText(resize), ".");
   };
 }
 

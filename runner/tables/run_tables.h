@@ -28,8 +28,7 @@ TextTable validationsTable(const RunRecord& record);
 // all validations have the same number of views.
 kj::String viewsNote(const RunRecord& record);
 
-// Returns one sentence, as the end of one, for each time that the run went on with other numbers of
-// workers or servers.
+// Returns one sentence for each time that the run went on with other numbers of workers or servers.
 kj::Array<kj::String> resizeNotes(const RunRecord& record);
 
 // Returns the published figures beside ours: | run | at | figure | ours | published | difference |.

@@ -40,6 +40,16 @@ TEST_CASE("Ctrl-C, SIGTERM and SIGHUP end a run with exit code 130, and it is re
   }
 }
 
+TEST_CASE("a run that a signal ends is saved before") {
+  for (int signal: {SIGINT, SIGTERM, SIGHUP}) {
+    CAPTURE(signal);
+    auto run = startedRun(ENDLESS, nullptr);
+    run->command.kill(signal);
+    CHECK(run->command.wait().exitCode == 130);
+    CHECK(countOf(run->read("events.jsonl"), "\"saved\":{") == 1);
+  }
+}
+
 TEST_CASE("a run that was started to ignore SIGHUP, as nohup does, goes on") {
   auto cache = cacheSetting();
   auto runs = newFolder();

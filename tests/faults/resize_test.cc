@@ -131,7 +131,7 @@ TEST_CASE("a run goes on with another number of workers from the end of an epoch
     CHECK(contains(cut.said,
         kj::str(row.now, row.now == 1 ? " worker" : " workers", " in place of ", row.before)));
     auto table = readFile(kj::str(first.folder, "/table.md"));
-    CHECK(contains(table, "after epoch 1 it went on with "));
+    CHECK(contains(table, "From epoch 2 on, the run had "));
     auto record = runner::readRunRecord(first.folder);
     CHECK(record.workers == row.now);
     CHECK(record.resizes[0].goesOnFrom == "1");
@@ -181,7 +181,7 @@ TEST_CASE("a run that has gone on with another number of workers does not begin 
   Command({"rm", "-r", checkpoints}).wait();
   auto refused = cut.goOn(three);
   CHECK(refused.exitCode == 1);
-  CHECK(contains(refused.errors, kj::str(cut.folderOf(2), " has no checkpoint of that. Leave ")));
+  CHECK(contains(refused.errors, kj::str(cut.folderOf(2), ": it has no usable checkpoint. ")));
   // The way out.
   Command({"rm", "-r", cut.folderOf(2)}).wait();
   CHECK(epochsOf(cut.goOnInto(2, three).folder) == expectedEpochs(2, 3));
@@ -255,9 +255,9 @@ TEST_CASE("in the middle of an epoch, the number of workers cannot change") {
           "with 2 servers and 3 workers: that is possible only at the end of an epoch, and its ",
           "newest checkpoint is of step ")));
   CHECK(contains(refused.errors,
-      ", in the middle of epoch 1. Go on with `--resume --set "
-      "cluster.workers=2 --set cluster.servers=2` until an epoch has "
-      "ended and was saved"));
+      ", in the middle of epoch 1. Train another epoch with `--resume --set "
+      "cluster.workers=2 --set cluster.servers=2` and checkpoint.every_s > 0, so that its end is "
+      "saved"));
   CHECK(::access(kj::str(run.runs, "/resumable/2").cStr(), F_OK) != 0);
   // The earlier number still goes on, with the same bits.
   ResumableRun undisturbed(settings);

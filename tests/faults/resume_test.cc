@@ -260,6 +260,23 @@ TEST_CASE("best.safetensors holds the weights of a run that ends after the best 
   CHECK(earlier > 0);
 }
 
+TEST_CASE("a run goes on if cluster.on_loss or cluster.elastic has changed") {
+  // A worker that may be lost cannot keep the best weights.
+  constexpr kj::StringPtr SETTINGS[] = {"checkpoint.keep_best=false"_kj};
+  ResumableRun undisturbed(SETTINGS);
+  auto unbroken = undisturbed.train();
+  ResumableRun run(SETTINGS);
+  CHECK(run.killAfter(SAVED, 2, {"--set", "cluster.on_loss=restart"}));
+  uint saved = 2;
+  for (auto elastic: {"cluster.elastic={max=4}", "cluster.elastic={max=3}"}) {
+    saved += 2;
+    CHECK(run.killAfter(
+        SAVED, saved, {RESUME, "--set", "cluster.on_loss=continue", "--set", elastic}));
+  }
+  CHECK(run.resume().weightsSha256 == unbroken.weightsSha256);
+  checkSameLines(run.log(), undisturbed.log());
+}
+
 TEST_CASE("with --folder, --resume goes on with the run that is there, or begins one") {
   ResumableRun undisturbed(nullptr);
   Left unbroken(undisturbed, undisturbed.train());

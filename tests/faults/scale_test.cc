@@ -70,12 +70,29 @@ TEST_CASE("a job that restarts has the workers that it had when it was saved") {
   CHECK(contains(run.read("worker-2.log"), "has done its last step"));
 }
 
+TEST_CASE("a worker that freezes before it has left gives up its place") {
+  Run run(SHORT, {"cluster.on_loss=continue", "cluster.workers=3", "cluster.elastic={min=1}",
+                     "train.epochs=30", "cluster.silence_timeout_s=1"});
+  REQUIRE(run.command.waitForOutput("Epoch[1] Batch [100]"));
+  auto frozen = run.role("worker", 2).pid;
+  KJ_SYSCALL(::kill(frozen, SIGSTOP));
+  checkScales(run, 2);
+  REQUIRE(run.command.waitForErrors("worker 2 was lost in step "));
+  checkScales(run, 3);
+  CHECK(run.role("worker", 2).pid != frozen);
+  auto ended = run.command.wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  checkNothingLeft(run);
+}
+
 TEST_CASE("a job that cannot have so many workers says why") {
   Run elastic(SHORT, {"cluster.on_loss=continue", "train.epochs=1000"});
   REQUIRE(elastic.command.waitForOutput("Speed: "));
   auto tooMany = scale(elastic, "3");
-  CHECK(tooMany.exitCode == 1);
-  CHECK(contains(tooMany.errors, " may have 1 to 2 workers (cluster.elastic), and not 3. "));
+  CHECK(tooMany.exitCode == 2);
+  CHECK(contains(tooMany.errors, " allows 1 to 2 workers (cluster.elastic), not 3. Stop it with "));
+  CHECK(contains(scale(elastic, "2 ").errors, "write a number of workers, e.g. 4"));
   CHECK(contains(scale(elastic, "x").errors, "write a number of workers, e.g. 4"));
   elastic.command.kill(SIGTERM);
   elastic.command.wait();
@@ -84,8 +101,8 @@ TEST_CASE("a job that cannot have so many workers says why") {
   Run other(SHORT, {"train.epochs=1000"});
   REQUIRE(other.command.waitForOutput("Speed: "));
   auto refused = scale(other, "2");
-  CHECK(refused.exitCode == 1);
-  CHECK(contains(refused.errors, " has cluster.on_loss = \"fail\". Only a run with \"continue\" "));
+  CHECK(refused.exitCode == 2);
+  CHECK(contains(refused.errors, " has cluster.on_loss = \"fail\", so its workers cannot change "));
   other.command.kill(SIGTERM);
   other.command.wait();
 }

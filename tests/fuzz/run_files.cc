@@ -32,7 +32,7 @@ void readLock(const runner::RunFolder& run) {
 
 // The losses and joins of a run that another one repeats, or that is continued.
 void readMembers(const runner::RunFolder& run) {
-  runner::MemberPlan plan(run);
+  runner::MemberPlan plan(run, 8);
   for (uint rank = 0; rank < WORKERS; rank++) plan.lossOf(rank, rank);
   plan.joiningAt(1);
   runner::JobMembers members(WORKERS - 1, WORKERS);

@@ -56,7 +56,10 @@ Account accountOf(const runner::RunFolder& folder, uint workers, uint epochs) {
       // Nobody repeats a loss after the last epoch.
       if (change.getEpoch() <= epochs) {
         members.add(kj::str("epoch ", change.getEpoch(), ", step ", change.getStep(), ": ", role(),
-            change.getJoined() ? " joins" : " is lost", ", held [", change.getHeld(), "]"));
+            change.getJoined() ? " joins"
+            : change.getLeft() ? " leaves"
+                               : " is lost",
+            ", held [", change.getHeld(), "]"));
       }
       if (change.getJoined()) {
         account.memberships.add(

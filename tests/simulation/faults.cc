@@ -90,6 +90,9 @@ void Faults::apply(const Fault& fault) {
       return world.clock.moveDate(fault.time);
     case Fault::INTERRUPT:
       return interrupt.fulfiller->fulfill(kj::cp(fault.time));
+    case Fault::LEAVE:
+      KJ_IF_MAYBE(process, chosen(Role::WORKER, fault.role)) process->askToLeave();
+      return;
     case Fault::KILL_AT_SEND:
     case Fault::KILL_AT_CHANGE:
     case Fault::LOSE_POWER_AT_CHANGE:

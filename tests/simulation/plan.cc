@@ -6,7 +6,8 @@ const char* const FAULT_NAMES[] = {"kill a worker", "kill a server", "kill the c
     "kill the launcher", "kill a role that is about to send something",
     "kill all at a change of the disk", "lose power", "lose power at a change of the disk",
     "freeze a role", "cut a role off", "cut a role off from the coordinator", "break a connection",
-    "fill the disk", "break the disk", "stall the disk", "move the date", "interrupt the run"};
+    "fill the disk", "break the disk", "stall the disk", "move the date", "interrupt the run",
+    "ask a worker to leave"};
 static_assert(kj::size(FAULT_NAMES) == Fault::KINDS);
 
 Plan Plan::draw(uint64_t seed, kj::ArrayPtr<const bool> continues) {
@@ -20,10 +21,11 @@ Plan Plan::draw(uint64_t seed, kj::ArrayPtr<const bool> continues) {
   if (continues[plan.variant]) count = kj::min(4u, count + uint(dice.below(3)));
   for (uint i = 0; i < count; i++) {
     Fault fault{};
-    fault.kind = Fault::Kind(dice.below(Fault::KINDS));
+    fault.kind = Fault::Kind(dice.below(Fault::LEAVE));
     // A loss of the whole job tells little of a job that goes on.
+    constexpr Fault::Kind OF_WORKER[] = {Fault::KILL_WORKER, Fault::FREEZE, Fault::LEAVE};
     bool isOfWorker = continues[plan.variant] && dice.chance(0.5);
-    if (isOfWorker) fault.kind = dice.chance(0.5) ? Fault::KILL_WORKER : Fault::FREEZE;
+    if (isOfWorker) fault.kind = OF_WORKER[dice.below(kj::size(OF_WORKER))];
     fault.at = dice.fraction();
     fault.role = dice.below(8);
     fault.time = dice.time(30 * kj::SECONDS);

@@ -29,6 +29,7 @@ struct Fault {
     STALL_DISK,  // no checkpoint is complete before a while has passed
     MOVE_DATE,
     INTERRUPT,  // SIGTERM to the launcher, and a second one after a while. Then the run is resumed
+    LEAVE,      // SIGTERM to a worker. Only of jobs that go on without lost workers
     KINDS
   };
   Kind kind;

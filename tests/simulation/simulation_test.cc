@@ -68,8 +68,8 @@ TEST_CASE("a disk that ignores fsync() is found") {
   kj::String what;
   auto counts = simulateAll(work, [&](const Violation& violation) {
     what = kj::str(violation.what);
-    // A power loss alone shows it.
-    CHECK(violation.plan.faults.size() == 1);
+    // A power loss shows it, and perhaps a fault that delays the sync.
+    CHECK(violation.plan.faults.size() <= 2);
   });
   MESSAGE("found after ", counts.jobs, " jobs");
   CHECK(counts.violations == 1);

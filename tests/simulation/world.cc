@@ -108,6 +108,9 @@ RoleProcess::RoleProcess(
       lines(kj::refcounted<Lines>()),
       ending(kj::newPromiseAndFulfiller<kj::Maybe<runner::Failure>>()),
       later(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  leaving = kj::mv(paf.fulfiller);
+  askedOnce = paf.promise.fork();
   options.oneThread = *this;
   world.running.add(this);
   fiber = stacks()
@@ -157,6 +160,21 @@ void RoleProcess::askToSave() {
     KJ_SYSCALL(::raise(runner::SAVE_SIGNAL));
     signals().poll();
   }));
+}
+
+void RoleProcess::askToLeave() {
+  later->add(endpoint.timer().afterDelay(0 * kj::NANOSECONDS).then([this]() {
+    KJ_IF_MAYBE(fulfiller, leaving) {
+      (*fulfiller)->fulfill();
+      leaving = nullptr;
+    } else {
+      killSoon();
+    }
+  }));
+}
+
+kj::Promise<void> RoleProcess::askedToLeave() const {
+  return const_cast<RoleProcess&>(*this).askedOnce.addBranch();
 }
 
 kj::Own<kj::AsyncInputStream> RoleProcess::events() {

@@ -82,6 +82,8 @@ public:
   void killSoon();
   // SAVE_SIGNAL.
   void askToSave();
+  // SIGTERM, for a worker of a job that goes on without it. The second one ends it.
+  void askToLeave();
 
   // Resolves when it has ended, with null if it ended well. Call once.
   kj::Promise<kj::Maybe<runner::Failure>> ended() { return kj::mv(ending.promise); }
@@ -99,6 +101,7 @@ public:
   kj::AsyncIoContext newIo() const override;
   void yield() const override;
   void runLater(kj::Function<void()> work) const override;
+  kj::Promise<void> askedToLeave() const override;
   [[noreturn]] void die() const override;
   void note(uint64_t step, kj::ArrayPtr<const uint64_t> draws) const override;
 
@@ -120,6 +123,8 @@ private:
   bool hasEnded = false;
   bool isDying = false;
   bool isLeft = false;
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> leaving;  // until it was asked to leave
+  kj::ForkedPromise<void> askedOnce = nullptr;
   kj::PromiseFulfillerPair<kj::Maybe<runner::Failure>> ending;
   kj::Own<kj::TaskSet> later;
   kj::Promise<void> fiber = nullptr;

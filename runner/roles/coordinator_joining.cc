@@ -1,0 +1,159 @@
+// runner/roles/coordinator_joining.cc: roles join a Job until it can start.
+#include <capnp/message.h>
+#include <kj/debug.h>
+
+#include "configs/language/failure.h"
+#include "runner/logs/role_names.h"
+#include "runner/roles/coordinator.h"
+#include "runner/text/numbers.h"
+
+namespace runner {
+
+namespace {
+
+// A role joins much sooner after it has got its index. One that has not was killed.
+constexpr auto JOINS_WITHIN = 10 * kj::SECONDS;
+// Of those who were refused, so many are named.
+constexpr size_t REFUSALS_TOLD = 3;
+
+}  // namespace
+
+kj::Promise<void> Job::whenStarted(Seat& seat) {
+  if (!experiment.kvstore.workersHoldShards()) return allJoined.addBranch();
+  if (seat.role == Role::WORKER && ++asking == experiment.cluster.workers) {
+    allServe.fulfiller->fulfill();
+  }
+  return whenAllServe.addBranch();
+}
+
+uint Job::takeIndex(Role role) {
+  uint count = 0;
+  for (auto& seat: seats) {
+    if (seat.role != role) continue;
+    count++;
+    bool isFirst = role != Role::SERVER || experiment.cluster.serversOfProcess(seat.index) > 0;
+    if (!isFirst || seat.joined) continue;
+    KJ_IF_MAYBE(since, seat.taken) {
+      if (running.passed() - *since < JOINS_WITHIN) continue;
+    }
+    seat.taken = running.passed();
+    return seat.index;
+  }
+  configs::fail("this job has ", runner::counted(count, roleWord(role)),
+      ", and others have taken their places: start one ", roleWord(role), " less");
+}
+
+void Job::join(Seat& seat, Coordinator::JoinParams::Reader params) {
+  if (seat.joined) {
+    configs::fail(nameOf(seat), " has joined already: give every process its own --index");
+  }
+  bool wasAgreed = instructions.level() != nullptr;
+  if (seat.role == Role::WORKER) {
+    instructions.offer(nameOf(seat), params.getInstructionSet());
+  }
+  seat.joined = true;
+  setMember(seat, params.getMember());
+  seat.lastHeard = running.passed();
+
+  auto address = params.getAddress();
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  event.setRole(seat.role);
+  event.setIndex(seat.index);
+  event.initJoined().setAddress(address.getTcp());
+  event.getJoined().setPid(params.getPid());
+  // The events of a run name each role once.
+  if (from == nullptr && seat.isMember) {
+    append(event);
+  } else {
+    log.show(event);
+  }
+
+  seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};
+  if (seat.isMember && ++joined == expected) {
+    // All are there. Only a job that goes on from a checkpoint may be without some of its workers.
+    tasks.add(leaveOutsiders().then([this]() { allJoinedFulfiller->fulfill(); }));
+  }
+  if (!wasAgreed) reportAgreed();
+}
+
+void Job::reportAgreed() {
+  KJ_IF_MAYBE(level, instructions.level()) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    event.initAgreed().setInstructionSet(*level);
+    append(event);
+  }
+}
+
+kj::Promise<kj::StringPtr> Job::instructionSet() {
+  return instructions.whenKnown().then(
+      [this]() -> kj::StringPtr { return KJ_ASSERT_NONNULL(instructions.level()); });
+}
+
+void Job::requireStarted(const Seat& seat) const {
+  KJ_REQUIRE(joined >= expected, "a worker trains before all roles have joined", seat.index, joined,
+      expected);
+}
+
+kj::StringPtr Job::missing() {
+  // Every heartbeat asks, and there may be thousands of roles.
+  if (joined == missingAt.orDefault(joined + 1)) return missingNames;
+  kj::Vector<kj::String> names;
+  for (auto& seat: seats) {
+    if (!seat.joined && seat.isMember) names.add(roleName(seat.role, seat.index));
+  }
+  missingAt = joined;
+  missingNames = names.empty() ? kj::String() : roleList(names);
+  return missingNames;
+}
+
+void Job::noteRefused(kj::StringPtr sentence) {
+  if (strangers.size() == REFUSALS_TOLD) return;
+  for (auto& known: strangers) {
+    if (known == sentence) return;
+  }
+  strangers.add(kj::str(sentence));
+}
+
+kj::String Job::refused() const {
+  kj::Vector<kj::StringPtr> all;
+  for (auto& seat: seats) {
+    bool isTold =
+        !seat.joined && seat.isMember && seat.refusal.size() > 0 && all.size() < REFUSALS_TOLD;
+    if (isTold) all.add(seat.refusal);
+  }
+  all.addAll(strangers);
+  return kj::strArray(all, "; ");
+}
+
+kj::Promise<void> Job::tellMissing(kj::Duration pause) {
+  return timer.afterDelay(pause).then([this, pause]() -> kj::Promise<void> {
+    if (joined == expected) return kj::NEVER_DONE;
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    stamp(event);
+    auto waiting = event.initWaiting();
+    waiting.setRoles(missing());
+    waiting.setWaitedS((timer.now() - begin) / kj::MILLISECONDS / 1000.0);
+    waiting.setLimitS(experiment.cluster.startTimeout_s);
+    waiting.setRefused(refused());
+    log.show(event);
+    return tellMissing(2 * pause);
+  });
+}
+
+kj::Promise<void> Job::watchStart() {
+  auto limit = experiment.cluster.startTimeout_s;
+  return running.until(limit * kj::SECONDS).then([this, limit]() -> kj::Promise<void> {
+    if (joined < expected) {
+      fail(kj::str("not joined within ", limit, " s: ", missing(), inParentheses(refused()),
+          "; see why they did not start, or raise cluster.start_timeout_s"));
+    }
+    return kj::NEVER_DONE;
+  });
+}
+
+}  // namespace runner

@@ -1,0 +1,58 @@
+#include "runner/roles/validation.h"
+
+#include "nn/loops/floats.h"
+#include "nn/softmax.h"
+
+namespace runner {
+
+Validation::Validation(WorkerParts& parts, TrainingState& state, WorkerReports& reports)
+    : worker(parts),
+      state(state),
+      reports(reports),
+      part(parts.rank),
+      parts(kj::max(parts.experiment.cluster.workers, parts.rank + 1)),
+      meanLogits(nn::zeros(parts.experiment.data.batchSize * size_t(parts.facts.graph.classes))) {}
+
+void Validation::run(uint newPart, uint newParts, kj::ArrayPtr<const io::View> views) {
+  state.sums = {};
+  KJ_IF_MAYBE(own, worker.trainer) own->restartSums();
+  auto& batcher = worker.batches->ofValidation();
+  if (newPart != part || newParts != parts) {
+    batcher.take(newPart, newParts);
+    part = newPart;
+    parts = newParts;
+  }
+  batcher.restart(views);
+  for (;;) {
+    KJ_IF_MAYBE(batch, worker.batches->readValidation()) {
+      add(*batch);
+    } else {
+      break;
+    }
+  }
+  KJ_IF_MAYBE(own, worker.trainer) {
+    if (views.size() == 1) state.replaceSums(own->runningSums());
+  }
+  reports.badRecords(batcher);
+}
+
+void Validation::add(const io::Batch& batch) {
+  auto& program = *worker.program;
+  worker.batches->set();
+  for (uint s = 0; s < worker.facts.graph.segments.size(); s++) {
+    program.forward(nn::Phase::VALIDATE, s);
+  }
+  if (batch.views == 1) {
+    // A trainer adds the results up itself, and run() fetches the sums once.
+    if (worker.trainer == nullptr) state.add(program.result());
+    return;
+  }
+  // The logits of several views are averaged. They give a result after the last view.
+  auto logits = program.logits();
+  for (auto i: kj::indices(meanLogits)) meanLogits[i] += batch.weight * logits[i];
+  if (!batch.isLastView) return;
+  state.add(nn::judge(meanLogits, batch.labels));
+  for (auto& x: meanLogits) x = 0;
+}
+
+}  // namespace runner

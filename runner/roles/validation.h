@@ -1,0 +1,31 @@
+// runner/roles/validation.h: a worker validates a part of the validation records.
+#pragma once
+
+#include "runner/roles/training_state.h"
+#include "runner/roles/worker_parts.h"
+#include "runner/roles/worker_reports.h"
+
+namespace runner {
+
+// For the compute thread of one worker.
+class Validation {
+public:
+  // All arguments must outlive it.
+  Validation(WorkerParts& parts, TrainingState& state, WorkerReports& reports);
+
+  // Validates part number `part` of `parts` with the program's present weights, from each of
+  // `views`. `state.sums` are the results of this part then. Reports records that cannot be read.
+  void run(uint part, uint parts, kj::ArrayPtr<const io::View> views);
+
+private:
+  void add(const io::Batch& batch);
+
+  WorkerParts& worker;
+  TrainingState& state;
+  WorkerReports& reports;
+  uint part;  // which part the batches are of, and of how many
+  uint parts;
+  kj::Array<float> meanLogits;  // N×classes, over the views of a batch so far
+};
+
+}  // namespace runner
