@@ -25,13 +25,15 @@ Division::Division(uint64_t records, uint batchSize, uint workers,
   stretches.add(kj::mv(all));
 
   auto sorted = kj::heapArray<MemberChange>(changes);
-  std::sort(sorted.begin(), sorted.end(), [](const MemberChange& a, const MemberChange& b) {
-    auto orderOf = [](const MemberChange& c) { return c.from > 0 ? c.from : c.step; };
-    if (orderOf(a) != orderOf(b)) return orderOf(a) < orderOf(b);
-    // At the step from which the others take over the records of a lost worker, it may join again.
-    if ((a.from > 0) != (b.from > 0)) return a.from > 0;
-    if (a.joins != b.joins) return a.joins;
-    return a.step != b.step ? a.step < b.step : a.rank < b.rank;
+  bool atEpochEnds =
+      std::any_of(changes.begin(), changes.end(), [](const MemberChange& c) { return c.from > 0; });
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const MemberChange& a, const MemberChange& b) {
+    auto placeOf = [](const MemberChange& c) { return c.from > 0 ? c.from : c.step; };
+    if (placeOf(a) != placeOf(b)) return placeOf(a) < placeOf(b);
+    // At the end of an epoch, a worker may be lost, join and be lost again.
+    if (atEpochEnds) return false;
+    // A run that repeats these losses may hear of them in another order.
+    return a.joins != b.joins ? a.joins : a.rank < b.rank;
   });
   for (auto& change: sorted) addStretch(change);
 }

@@ -48,7 +48,8 @@ struct DivisionStart {
 // new members read. So every record is read once per pass. Immutable.
 class Division {
 public:
-  // `records` is the number that is trained on. The changes may come in any order, none of them
+  // `records` is the number that is trained on. The changes come in the order in which they became
+  // known. Those of one step may come in any order, unless nobody waits for lost workers. None is
   // before `start`.
   Division(uint64_t records, uint batchSize, uint workers,
       kj::ArrayPtr<const MemberChange> changes = nullptr, DivisionStart start = {});

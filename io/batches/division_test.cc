@@ -166,6 +166,10 @@ TEST_CASE("Division: a lost worker may join again where the others take over its
       {.rank = 1, .joins = false, .step = 5, .from = 8}, {.rank = 1, .joins = true, .step = 8}};
   Division division(32, 2, 2, changes);
   CHECK(division.membersAt(8).size() == 2);
+  // It may be lost again before it has made a step.
+  MemberChange again[] = {
+      changes[0], changes[1], {.rank = 1, .joins = false, .step = 8, .from = 8}};
+  CHECK(Division(32, 2, 2, again).membersAt(8).size() == 1);
   CHECK(placesOf(division, 8, 0, 2)[0] == 22);
   CHECK(placesOf(division, 8, 1, 2)[0] == 26);
   CHECK(division.stepsUntilEndOf(1) == 9);
