@@ -22,6 +22,13 @@ uint64_t JobMembers::settledAt() const {
   return step;
 }
 
+bool JobMembers::havePushed(uint64_t step) const {
+  for (auto& change: all) {
+    if (!change.joins && change.step + (change.counts ? 1 : 0) > step) return true;
+  }
+  return false;
+}
+
 void JobMembers::add(io::MemberChange change) {
   KJ_REQUIRE(change.rank < isMember.size(), "the job has no such worker", change.rank);
   KJ_REQUIRE(isMember[change.rank] != change.joins, "a worker joins or leaves twice", change.rank);

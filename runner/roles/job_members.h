@@ -27,6 +27,9 @@ public:
   // Returns the first step that all members divide as they are now.
   uint64_t settledAt() const;
 
+  // Whether somebody who is no member any more has pushed a part of step `step`, or of a later one.
+  bool havePushed(uint64_t step) const;
+
   // Throws if the change does not fit the members.
   void add(io::MemberChange change);
 

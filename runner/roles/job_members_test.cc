@@ -15,6 +15,8 @@ TEST_CASE("JobMembers: counts those who are there, and knows when a loss has tak
   CHECK(members.count() == 1);
   CHECK_FALSE(members.has(1));
   CHECK(members.settledAt() == 9);
+  CHECK(members.havePushed(6));
+  CHECK_FALSE(members.havePushed(7));
   members.add({.rank = 2, .joins = true, .step = 12});
   CHECK(members.count() == 2);
   CHECK(members.settledAt() == 12);

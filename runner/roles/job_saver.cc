@@ -147,6 +147,11 @@ kj::Promise<void> JobSaver::gather(
   });
 }
 
+void JobSaver::giveUp(uint64_t step) {
+  if (step >= asked.orDefault(step + 1)) asked = nullptr;
+  abandoned = step;
+}
+
 kj::Maybe<kj::ArrayPtr<const kj::byte>> JobSaver::partOf(uint rank) const {
   KJ_IF_MAYBE(now, gathering) {
     for (auto& part: now->parts) {

@@ -62,6 +62,8 @@ public:
   // roles that hold shards, have copied these.
   kj::Promise<void> gather(
       SavedPoint point, kj::Array<uint> ranks, kj::Array<Member::Client> shards);
+  // All workers stand still at `step`, but there will be no checkpoint.
+  void giveUp(uint64_t step);
   // Takes a piece of a part: see Session.savePart() in job.capnp. Throws if it is not the next one.
   void take(PartName name, Session::SavePartParams::Reader piece);
   // Returns the part of worker `rank`. Null unless it is whole, and being gathered or written.

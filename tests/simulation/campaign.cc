@@ -200,8 +200,18 @@ Ended Campaign::repeat(uint64_t seed) {
   return ended;
 }
 
+size_t Campaign::variantOf(kj::StringPtr name) const {
+  for (auto i: kj::indices(all)) {
+    if (all[i].name == name) return i;
+  }
+  KJ_FAIL_REQUIRE("there is no such experiment", name);
+}
+
 kj::Maybe<Violation> Campaign::run(uint64_t seed) {
-  auto plan = Plan::draw(seed, continues);
+  return run(Plan::draw(seed, continues));
+}
+
+kj::Maybe<Violation> Campaign::run(Plan plan) {
   Ended ended;
   auto wrong = wrongIn(plan, ended);
   counted.jobs++;

@@ -49,7 +49,12 @@ public:
 
   // Runs the job that follows from `seed`. Returns what was wrong, if anything was.
   kj::Maybe<Violation> run(uint64_t seed);
-  // The same, but returns all that is known of the job.
+  // The same for a plan that was not drawn.
+  kj::Maybe<Violation> run(Plan plan);
+  // Returns the number of the experiment with this name, for a plan. Throws if no experiment has
+  // it.
+  size_t variantOf(kj::StringPtr name) const;
+  // Runs the job that follows from `seed`, and returns all that is known of it.
   Ended repeat(uint64_t seed);
 
   const Counts& counts() const { return counted; }

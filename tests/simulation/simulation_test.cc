@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
+#include <initializer_list>
+
 #include "tests/simulation/campaign.h"
 
 namespace simulation {
@@ -32,14 +34,76 @@ TEST_CASE("jobs that lose roles, connections and power end as if nobody had dist
 }
 
 TEST_CASE("jobs that have shown mistakes in the program end well") {
+  struct Known {
+    uint64_t seed;
+    kj::StringPtr experiment;
+    std::initializer_list<Fault> faults;
+    kj::Duration slowest = 4 * kj::MILLISECONDS;
+  };
+  const Known KNOWN[] = {
+      // A worker was lost at the end of an epoch.
+      {1212, "continue, lookahead"_kj,
+          {{Fault::BREAK_CONNECTION, 0.017970265953134335, 1, 19692 * kj::MILLISECONDS},
+              {Fault::KILL_AT_SEND, 0.64102392388650797, 7, 8148 * kj::MILLISECONDS}}},
+      {1684, "continue"_kj, {{Fault::KILL_AT_SEND, 0.84188019070612885, 3, 3 * kj::MILLISECONDS}}},
+      {2153, "continue"_kj, {{Fault::FREEZE, 0.46944241170498135, 3, 26078 * kj::MILLISECONDS}}},
+      {2536, "continue, lookahead"_kj,
+          {{Fault::KILL_WORKER, 0.84499105867089164, 2, 103 * kj::MILLISECONDS}}},
+      // A worker was lost while it stood still.
+      {1870, "continue"_kj,
+          {{Fault::KILL_WORKER, 0.59261709347941083, 4, 2108 * kj::MILLISECONDS},
+              {Fault::FREEZE, 0.84471037314169239, 0, 2643 * kj::MILLISECONDS},
+              {Fault::STALL_DISK, 0.2697434409071553, 7, 4944 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.81130736734385323, 6, 15099 * kj::MILLISECONDS}}},
+      {10755, "continue, 2bit"_kj,
+          {{Fault::FREEZE, 0.49093298446314104, 2, 237 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.87351269744022786, 3, 20574 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.80411155856788408, 2, 22970 * kj::MILLISECONDS}}},
+      // A job went on from a checkpoint without one of its workers.
+      {1260, "continue"_kj,
+          {{Fault::KILL_COORDINATOR, 0.64719743006194286, 5, 25085 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.085425316059835721, 0, 13214 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.45295734016112577, 2, 9035 * kj::MILLISECONDS}}},
+      // A run repeated a loss before the coordinator had heard that others had begun.
+      {10466, "continue"_kj,
+          {{Fault::KILL_LAUNCHER, 0.75786368496096868, 5, 1017 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.32064060090032254, 2, 1 * kj::MILLISECONDS},
+              {Fault::LOSE_POWER, 0.92080776100914097, 6, 9428 * kj::MILLISECONDS}}},
+      // A checkpoint lacked a part.
+      {101889, "continue"_kj,
+          {{Fault::KILL_WORKER, 0.39157107081294429, 4, 13213 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.35441856854470533, 6, 12105 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.61581123657752768, 3, 6286 * kj::MILLISECONDS}}},
+      // A new worker was lost before it had begun.
+      {104637, "continue, 2bit"_kj,
+          {{Fault::FREEZE, 0.33041600724332876, 2, 259 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.54954295150893218, 6, 383 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.41241252305938336, 3, 1162 * kj::MILLISECONDS},
+              {Fault::FREEZE, 0.95238337150535435, 5, 16838 * kj::MILLISECONDS}}},
+      // A worker woke up when another one had its place.
+      {307645, "continue, lookahead"_kj,
+          {{Fault::STALL_DISK, 0.17284183460234592, 3, 25090 * kj::MILLISECONDS},
+              {Fault::FREEZE, 0.84072222340628255, 3, 11052 * kj::MILLISECONDS}}},
+      // A worker joined at the end of an epoch and was lost before its first step.
+      {3018861, "continue, dist_async"_kj,
+          {{Fault::CUT, 0.99564685704840172, 4, 12076 * kj::MILLISECONDS},
+              {Fault::LEAVE, 0.21982271681099674, 1, 1987 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.71199849709185414, 1, 260 * kj::MILLISECONDS}}},
+      // A job was saved before a step that a lost worker had pushed.
+      {4008936, "continue, logged often"_kj,
+          {{Fault::LOSE_POWER, 0.14324760436276962, 6, 4774 * kj::MILLISECONDS},
+              {Fault::CUT_FROM_COORDINATOR, 0.87152403409309176, 5, 28023 * kj::MILLISECONDS},
+              {Fault::FREEZE, 0.266339361244723, 7, 3842 * kj::MILLISECONDS}},
+          250 * kj::MICROSECONDS},
+  };
   Campaign campaign;
-  // A worker was lost at the end of an epoch (1212, 1684, 2153, 2536), or while it stood still
-  // (1870, 10755). A job went on from a checkpoint without one of its workers (1260). A run
-  // repeated a loss before the coordinator had heard that others had begun (10466). A checkpoint
-  // lacked a part (101889). A new worker was lost before it had begun (104637). A worker
-  // woke up when another one had its place (307645).
-  for (uint64_t seed: {1212, 1260, 1684, 1870, 2153, 2536, 10466, 10755, 101889, 104637, 307645}) {
-    KJ_IF_MAYBE(violation, campaign.run(seed)) {
+  for (auto& known: KNOWN) {
+    Plan plan;
+    plan.seed = known.seed;
+    plan.variant = campaign.variantOf(known.experiment);
+    plan.slowest = known.slowest;
+    for (auto& fault: known.faults) plan.faults.add(fault);
+    KJ_IF_MAYBE(violation, campaign.run(kj::mv(plan))) {
       FAIL_CHECK(kj::str(violation->variant, ", ", violation->plan, "\n", violation->what).cStr());
     }
   }
