@@ -175,6 +175,8 @@ void Launch::replace(uint rank, bool left) {
     if (!left) takeDown(member);
     return;
   }
+  // Otherwise that was a process that the launcher could not reach, and has replaced.
+  if (!member.hasJoined()) return;
   member.isLost = true;
   if (member.failure != nullptr) return replaceNow(member);
   // The coordinator may notice the end of a process before the launcher does, which knows why.

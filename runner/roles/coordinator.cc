@@ -277,6 +277,8 @@ void Job::closeMeeting() {
   uint epoch = meeting.presentEpoch();
   uint64_t step = meeting.presentStep();
   if (point == MeetingPoint::VALIDATED) return endMeeting();
+  // What the members have brought counts. Whoever is lost from now on is lost in the next epoch.
+  if (point == MeetingPoint::TRAINED) epochsTrained = epoch;
   // Who meets is then a member, for the servers and in the events of a checkpoint.
   tasks.add(whenSettled([this, point, epoch, step]() -> kj::Promise<void> {
     switch (point) {
@@ -290,7 +292,6 @@ void Job::closeMeeting() {
         }
         break;
       case MeetingPoint::TRAINED:
-        epochsTrained = epoch;
         // All pushes are answered, and the workers push nothing before the meeting ends.
         if (experiment.cluster.servers > 0) {
           return countPushes(epoch).then([this]() { endMeeting(); });

@@ -45,7 +45,14 @@ uint Job::takeIndex(Role role) {
 
 void Job::join(Seat& seat, Coordinator::JoinParams::Reader params) {
   if (seat.joined) {
-    configs::fail(nameOf(seat), " has joined already: give every process its own --index");
+    bool isReplaced =
+        seat.role == Role::WORKER && experiment.cluster.onLoss->continues && joined >= expected;
+    if (!isReplaced) {
+      configs::fail(nameOf(seat), " has joined already: give every process its own --index");
+    }
+    // The launcher could not reach the other process, and has started this one.
+    lose(seat, kj::str(nameOf(seat), " was replaced by another process"),
+        kj::Exception::Type::DISCONNECTED);
   }
   bool wasAgreed = instructions.level() != nullptr;
   if (seat.role == Role::WORKER) {

@@ -89,6 +89,18 @@ TEST_CASE("jobs that have shown mistakes in the program end well") {
           {{Fault::CUT, 0.99564685704840172, 4, 12076 * kj::MILLISECONDS},
               {Fault::LEAVE, 0.21982271681099674, 1, 1987 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.71199849709185414, 1, 260 * kj::MILLISECONDS}}},
+      // A worker was lost while the others waited for the end of an epoch to be counted.
+      {5016344, "continue, 2bit"_kj,
+          {{Fault::KILL_WORKER, 0.59601791030761664, 1, 12586 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.61426358537455583, 4, 15902 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.23266215722853, 0, 1096 * kj::MILLISECONDS}}},
+      // A process that the launcher had replaced woke up and took the place.
+      {5003727, "continue, dist_ssp"_kj,
+          {{Fault::KILL_WORKER, 0.90058008027359038, 0, 7467 * kj::MILLISECONDS},
+              {Fault::FREEZE, 0.59462545674483114, 4, 114 * kj::MILLISECONDS},
+              {Fault::LEAVE, 0.53336248291280042, 1, 5887 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.96048478725738806, 3, 51 * kj::MILLISECONDS}},
+          40 * kj::MILLISECONDS},
       // A job was saved before a step that a lost worker had pushed.
       {4008936, "continue, logged often"_kj,
           {{Fault::LOSE_POWER, 0.14324760436276962, 6, 4774 * kj::MILLISECONDS},
