@@ -77,7 +77,7 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
           oneThread),
       ended(kj::mv(endedPair.promise)),
       endedFulfiller(kj::mv(endedPair.fulfiller)),
-      tasks(*this) {
+      tasks(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {
   auto& cluster = experiment.cluster;
   KJ_IF_MAYBE(checkpoint, from) {
     epochsChecked = epochsStepped = epochsTrained = checkpoint->point.epoch - 1;
@@ -280,7 +280,7 @@ void Job::closeMeeting() {
   // What the members have brought counts. Whoever is lost from now on is lost in the next epoch.
   if (point == MeetingPoint::TRAINED) epochsTrained = epoch;
   // Who meets is then a member, for the servers and in the events of a checkpoint.
-  tasks.add(whenSettled([this, point, epoch, step]() -> kj::Promise<void> {
+  tasks->add(whenSettled([this, point, epoch, step]() -> kj::Promise<void> {
     switch (point) {
       case MeetingPoint::SAVED:
         return save(epoch, step);
@@ -361,7 +361,7 @@ void Job::finish(
   requireStarted(seat);
   seat.finished = true;
   finished++;
-  tasks.add(kj::evalNow([&]() -> kj::Promise<void> {
+  tasks->add(kj::evalNow([&]() -> kj::Promise<void> {
     // The weights of all workers are the same.
     if (weightsSha256.size() == 0 && (seat.index == 0 || experiment.cluster.onLoss->continues)) {
       KJ_REQUIRE(parameters.size() == graph.parameters && statistics.size() == graph.statisticsSize,
@@ -426,7 +426,7 @@ void Job::fail(kj::String reason, kj::Exception::Type type) {
 }
 
 void Job::append(Event::Reader event) {
-  tasks.add(kj::evalNow([&]() -> kj::Promise<void> {
+  tasks->add(kj::evalNow([&]() -> kj::Promise<void> {
     log.append(event);
     return kj::READY_NOW;
   }));

@@ -75,6 +75,13 @@ public:
   // them. Call once.
   kj::Promise<void> run(bool launched);
 
+  // What the constructor was given is about to go. A call that a role has made may still hold the
+  // job. Every further call rejects. Drop the promise of run() first.
+  void close() {
+    over = true;
+    tasks = nullptr;
+  }
+
 private:
   friend class CoordinatorServer;
   friend class SessionServer;
@@ -129,6 +136,8 @@ private:
   void reportAgreed();
   void heartbeat(Seat& seat, RoleProgress::Reader progress);
   void report(Seat& seat, Event::Reader event, bool lostPeer = false);
+  // Throws after close().
+  void requireOpen() const;
   // Throws unless all roles have joined, so that each seat has a member.
   void requireStarted(const Seat& seat) const;
   kj::Promise<void> meet(
@@ -302,7 +311,7 @@ private:
   BestFile best;
   kj::Promise<void> ended;
   kj::Own<kj::PromiseFulfiller<void>> endedFulfiller;
-  kj::TaskSet tasks;
+  kj::Own<kj::TaskSet> tasks;  // null after close()
 
   Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder, RunLog& log,
       kj::Timer& timer, const kj::Clock& clock, kj::Maybe<const FoundCheckpoint&> from, bool here,

@@ -80,7 +80,7 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params) {
   seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};
   if (seat.isMember && ++joined == expected) {
     // All are there. Only a job that goes on from a checkpoint may be without some of its workers.
-    tasks.add(leaveOutsiders().then([this]() { allJoinedFulfiller->fulfill(); }));
+    tasks->add(leaveOutsiders().then([this]() { allJoinedFulfiller->fulfill(); }));
   }
   if (!wasAgreed) reportAgreed();
 }
@@ -98,6 +98,11 @@ void Job::reportAgreed() {
 kj::Promise<kj::StringPtr> Job::instructionSet() {
   return instructions.whenKnown().then(
       [this]() -> kj::StringPtr { return KJ_ASSERT_NONNULL(instructions.level()); });
+}
+
+void Job::requireOpen() const {
+  if (tasks.get() != nullptr) return;
+  kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "the coordinator has ended"));
 }
 
 void Job::requireStarted(const Seat& seat) const {

@@ -158,7 +158,7 @@ kj::Promise<void> Job::change(kj::Function<kj::Promise<void>()> change) {
                  })
                  .then([this]() { changesPending--; })
                  .fork();
-  tasks.add(changing.addBranch());
+  tasks->add(changing.addBranch());
   return changing.addBranch();
 }
 
@@ -246,7 +246,7 @@ kj::Promise<void> Job::enter(Seat& seat) {
   KJ_REQUIRE(seat.role == Role::WORKER && !seat.isMember, "only workers enter, and once");
   auto paf = kj::newPromiseAndFulfiller<void>();
   seat.entering = kj::mv(paf.fulfiller);
-  if (plan == nullptr) tasks.add(admitSoon());
+  if (plan == nullptr) tasks->add(admitSoon());
   return kj::mv(paf.promise);
 }
 

@@ -17,7 +17,7 @@ kj::Promise<void> Job::saveRegularly() {
 }
 
 void Job::saveNow() {
-  tasks.add(askToSave().then([this](bool willStop) {
+  tasks->add(askToSave().then([this](bool willStop) {
     if (willStop) return;
     capnp::MallocMessageBuilder message;
     auto event = message.initRoot<Event>();

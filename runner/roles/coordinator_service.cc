@@ -97,6 +97,7 @@ public:
 
   kj::Promise<void> instructionSet(InstructionSetContext context) override {
     context.allowCancellation();
+    requireSeat();
     return job->instructionSet().then(
         [context](kj::StringPtr level) mutable { context.getResults().setLevel(level); });
   }
@@ -130,6 +131,7 @@ public:
 private:
   // A role that wakes up after the job has gone on without it is refused.
   void requireSeat() const {
+    job->requireOpen();
     if (number == seat.sessions) return;
     kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED,
         kj::str("the job goes on without ", job->nameOf(seat), ", because it was lost")));
@@ -145,6 +147,7 @@ public:
   explicit CoordinatorServer(kj::Own<Job> job): job(kj::mv(job)) {}
 
   kj::Promise<void> join(JoinContext context) override {
+    job->requireOpen();
     auto params = context.getParams();
     auto& seat = job->seatOf(params.getRole(), params.getIndex());
     auto host = params.getHost() == thisHostName() ? kj::str() : kj::str(params.getHost());
@@ -168,6 +171,7 @@ public:
   }
 
   kj::Promise<void> takeIndex(TakeIndexContext context) override {
+    job->requireOpen();
     auto params = context.getParams();
     checkProgram(roleWord(params.getRole()), params);
     context.getResults().setIndex(job->takeIndex(params.getRole()));

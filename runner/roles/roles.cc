@@ -137,6 +137,7 @@ bool ListeningCoordinator::run(
   auto job = kj::refcounted<Job>(loaded, facts, folder, log, io.provider->getTimer(),
       kj::systemPreciseCalendarClock(), from, workersAreHere(experiment, options),
       options.oneThread);
+  KJ_DEFER(job->close());
   if (options.membershipOf.size() > 0) {
     job->repeat({{kj::str(options.membershipOf)}, experiment.cluster.seats()});
   }
