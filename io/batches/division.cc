@@ -145,7 +145,12 @@ uint64_t Division::stepsUntilEndOf(uint64_t epoch) const {
     auto& stretch = stretches[i];
     uint64_t left = all - kj::min(all, stretch.consumed);
     uint64_t end = stretch.begin + left / stretch.perStep(batchSize);
-    if (i + 1 == stretches.size() || end <= stretches[i + 1].changed) return end;
+    // Of two workers that are lost in one epoch, the one that had come further may be known first.
+    bool isOver = true;
+    for (auto& later: stretches.asPtr().slice(i + 1, stretches.size())) {
+      isOver = isOver && end <= later.changed;
+    }
+    if (isOver) return end;
   }
 }
 

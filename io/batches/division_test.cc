@@ -175,6 +175,14 @@ TEST_CASE("Division: a lost worker may join again where the others take over its
   CHECK(division.stepsUntilEndOf(1) == 9);
 }
 
+TEST_CASE(
+    "Division: of two workers lost in an epoch, the one that was further may be known first") {
+  MemberChange changes[] = {{.rank = 0, .joins = false, .step = 8, .from = 8},
+      {.rank = 2, .joins = false, .step = 6, .from = 8}};
+  // The four records that worker 2 has left are two steps of worker 1.
+  CHECK(Division(48, 2, 3, changes).stepsUntilEndOf(1) == 10);
+}
+
 TEST_CASE("Division: whoever is lost in an epoch, the epoch ends when its records are trained") {
   for (uint seed = 0; seed < 500; seed++) {
     CAPTURE(seed);

@@ -288,6 +288,14 @@ void IoThread::send(uint64_t step, Part kind, SavedPart part) {
   });
 }
 
+void IoThread::awaitSent() {
+  run<void>([](Loop& here) {
+    auto sent = here.sending.fork();
+    here.sending = sent.addBranch();
+    return sent.addBranch();
+  });
+}
+
 void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,
     const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience,
     uint64_t since) {

@@ -79,6 +79,8 @@ public:
   // Sends what this worker has kept at `step` to the coordinator, or the best weights, while the
   // caller goes on. Everything arrives in order, and before finish().
   void send(uint64_t step, Part kind, SavedPart part);
+  // Waits until all that was handed to send() has arrived. Another worker may begin with it.
+  void awaitSent();
   // Leaves the job between two steps, when all pushes were answered. Returns when the others go on,
   // or the job has ended because they cannot. The caller then ends the process.
   void leave();

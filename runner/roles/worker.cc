@@ -187,6 +187,7 @@ private:
       KJ_IF_MAYBE(loss, (*known)->lossOf(parts.rank, firstStep)) {
         if (loss->step != state.step || loss->epoch != epoch) return;
         if (loss->left) leave();
+        ioThread->awaitSent();
         store.settle();
         if (loss->slices.size() > 0) {
           pushesNothing = true;
@@ -207,6 +208,7 @@ private:
   // Ends this process between two steps, when everything that it has pushed was answered.
   [[noreturn]] void leave() {
     store.settle();
+    ioThread->awaitSent();
     ioThread->leave();
     KJ_IF_MAYBE(shared, oneThread) shared->die();
     endInterrupted();

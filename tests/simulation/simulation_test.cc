@@ -94,6 +94,14 @@ TEST_CASE("jobs that have shown mistakes in the program end well") {
           {{Fault::KILL_WORKER, 0.59601791030761664, 1, 12586 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.61426358537455583, 4, 15902 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.23266215722853, 0, 1096 * kj::MILLISECONDS}}},
+      // A run repeated the loss of a worker that had not told yet what another one begins with.
+      {6011906, "continue, logged often"_kj,
+          {{Fault::KILL_WORKER, 0.284646944847459, 3, 23624 * kj::MILLISECONDS},
+              {Fault::LEAVE, 0.14969611755989631, 7, 410 * kj::MILLISECONDS}}},
+      // Of two workers lost in one epoch, the one that was further was known first.
+      {6011778, "continue, dist_ssp"_kj,
+          {{Fault::FREEZE, 0.95213801766993711, 3, 10516 * kj::MILLISECONDS},
+              {Fault::FREEZE, 0.95376916091159125, 5, 23496 * kj::MILLISECONDS}}},
       // A process that the launcher had replaced woke up and took the place.
       {5003727, "continue, dist_ssp"_kj,
           {{Fault::KILL_WORKER, 0.90058008027359038, 0, 7467 * kj::MILLISECONDS},
