@@ -218,7 +218,9 @@ kj::MainFunc RunCommand::getMain() {
             return true;
           },
           "go on with the newest run of this experiment from its newest checkpoint. A run that has "
-          "finished only shows its result. If there is no run, one begins")
+          "finished only shows its result. If only runs with other numbers of workers or servers "
+          "are there, goes on from the end of an epoch of the newest, in a new folder. If there is "
+          "no run, one begins")
       .addOption(
           {"dry-run"},
           [this]() {

@@ -23,6 +23,11 @@ double updatesPerEpoch(const Experiment& experiment, uint64_t trainingRecords) {
          imagesPerUpdate;
 }
 
+// Returns how many of `steps` steps are left after the run's number of workers has changed.
+uint64_t stepsLeft(uint64_t steps, const Continued& start) {
+  return steps - kj::min(steps, start.step);
+}
+
 // Returns how far a run with the present number of workers is after `epochs` epochs.
 uint64_t placeAfter(uint64_t epochs, const Experiment& experiment, uint64_t trainingRecords) {
   if (epochs == 0) return 0;
@@ -70,7 +75,7 @@ uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords,
 nn::RunLength runLengthOf(const Experiment& experiment, uint64_t trainingRecords) {
   auto start = startOf(experiment);
   uint64_t before = placeAfter(start.epoch, experiment, trainingRecords);
-  uint64_t steps = stepsOf(experiment, trainingRecords) - start.step;
+  uint64_t steps = stepsLeft(stepsOf(experiment, trainingRecords), start);
   uint64_t updates = steps * experiment.cluster.workers / stepsPerUpdate(experiment);
   return {.updatesPerEpoch = updatesPerEpoch(experiment, trainingRecords),
       .updates = kj::max(1u, before + updates),
@@ -82,7 +87,7 @@ nn::RunLength ownLengthOf(const Experiment& experiment, uint64_t trainingRecords
   auto start = startOf(experiment);
   uint64_t before = io::Stream::stepsUntilEndOf(
       start.epoch, experiment.data, trainingRecords, experiment.cluster.workers);
-  uint64_t steps = stepsOf(experiment, trainingRecords, division) - start.step;
+  uint64_t steps = stepsLeft(stepsOf(experiment, trainingRecords, division), start);
   return {.updatesPerEpoch = 0, .updates = before + steps, .ahead = int64_t(before - start.step)};
 }
 
