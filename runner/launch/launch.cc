@@ -22,8 +22,8 @@ constexpr auto TELLS_CAUSE_WITHIN = 200 * kj::MILLISECONDS;
 constexpr size_t LINE_SHOWN_BYTES = 200;
 // A job that is interrupted gets this time to be saved.
 constexpr auto SAVES_WITHIN = 4 * kj::SECONDS;
-// How often in a row a worker that the others do not wait for is started again before it has
-// joined.
+// The others train while a worker starts in the place of a lost one. If its process ends before it
+// has joined, the worker is started again, at most so many times in a row.
 constexpr uint TRIES = 5;
 // A run that is lost so often in a row, without coming further, ends.
 constexpr uint LOSSES_MAX = 5;

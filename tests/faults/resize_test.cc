@@ -96,14 +96,21 @@ kj::String moved(kj::StringPtr folder) {
   return away;
 }
 
+// An experiment, and its numbers of workers.
+struct Row {
+  uint before, now;
+  kj::Array<kj::StringPtr> settings;
+};
+
+template <typename... Settings>
+Row rowOf(uint before, uint now, Settings... settings) {
+  return {before, now, kj::heapArray<kj::StringPtr>({kj::StringPtr(settings)...})};
+}
+
 TEST_CASE("a run goes on with another number of workers from the end of an epoch") {
-  struct Row {
-    uint before, now;
-    kj::Array<kj::StringPtr> settings;
-  };
   kj::Vector<Row> rows;
   auto add = [&](uint before, uint now, auto... settings) {
-    rows.add(Row{before, now, kj::heapArray<kj::StringPtr>({kj::StringPtr(settings)...})});
+    rows.add(rowOf(before, now, settings...));
   };
   add(2, 3, "kvstore.compression={ kind = \"2bit\", threshold = 0.05 }");
   add(3, 2, "train.lookahead={ every = 7 }");
@@ -211,13 +218,9 @@ TEST_CASE("the number of workers changes twice, and that of servers once") {
 }
 
 TEST_CASE("modes that depend on time go on with another number of workers") {
-  struct Row {
-    uint before, now;
-    kj::Array<kj::StringPtr> settings;
-  };
   kj::Vector<Row> rows;
   auto add = [&](uint before, uint now, auto... settings) {
-    rows.add(Row{before, now, kj::heapArray<kj::StringPtr>({kj::StringPtr(settings)...})});
+    rows.add(rowOf(before, now, settings...));
   };
   add(2, 3, "kvstore.mode=dist_ssp", "kvstore.staleness=2");
   if (::getenv("ALL_MODES") != nullptr) {
