@@ -25,15 +25,12 @@ Division::Division(uint64_t records, uint batchSize, uint workers,
   stretches.add(kj::mv(all));
 
   auto sorted = kj::heapArray<MemberChange>(changes);
-  bool atEpochEnds =
-      std::any_of(changes.begin(), changes.end(), [](const MemberChange& c) { return c.from > 0; });
-  std::stable_sort(sorted.begin(), sorted.end(), [&](const MemberChange& a, const MemberChange& b) {
+  // Those of one step stay in their order. At the end of an epoch, a worker may be lost, join and
+  // be lost again. And a second loss in the last step of an epoch must not move the first step of
+  // those who already divide the records without the first lost worker.
+  std::stable_sort(sorted.begin(), sorted.end(), [](const MemberChange& a, const MemberChange& b) {
     auto placeOf = [](const MemberChange& c) { return c.from > 0 ? c.from : c.step; };
-    if (placeOf(a) != placeOf(b)) return placeOf(a) < placeOf(b);
-    // At the end of an epoch, a worker may be lost, join and be lost again.
-    if (atEpochEnds) return false;
-    // A run that repeats these losses may hear of them in another order.
-    return a.joins != b.joins ? a.joins : a.rank < b.rank;
+    return placeOf(a) < placeOf(b);
   });
   for (auto& change: sorted) addStretch(change);
 }

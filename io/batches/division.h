@@ -49,8 +49,7 @@ struct DivisionStart {
 class Division {
 public:
   // `records` is the number that is trained on. The changes come in the order in which they became
-  // known. Those of one step may come in any order, unless nobody waits for lost workers. None is
-  // before `start`.
+  // known. None is before `start`.
   Division(uint64_t records, uint batchSize, uint workers,
       kj::ArrayPtr<const MemberChange> changes = nullptr, DivisionStart start = {});
 

@@ -147,6 +147,26 @@ TEST_CASE("Division: whoever leaves and joins, every record counts once per pass
   }
 }
 
+TEST_CASE("Division: a second loss in the same step does not change what others have begun") {
+  for (uint seed = 0; seed < 500; seed++) {
+    CAPTURE(seed);
+    std::mt19937 dice(seed);
+    uint64_t records = 20 + dice() % 100, step = 1 + dice() % 40;
+    uint batchSize = 1 + dice() % 6;
+    MemberChange changes[] = {{2, false, step, dice() % 2 == 0}, {1, false, step, dice() % 2 == 0}};
+    Division known(records, batchSize, 3, kj::arrayPtr(changes, 1));
+    Division whole(records, batchSize, 3, changes);
+    CHECK(placesOf(known, step, 0, batchSize) == placesOf(whole, step, 0, batchSize));
+    // Nobody begins the next epoch before all know of both.
+    bool isOver = false;
+    for (uint64_t epoch = 1; epoch < 100; epoch++) {
+      isOver = isOver || known.stepsUntilEndOf(epoch) == step + 1;
+    }
+    if (isOver) continue;
+    CHECK(placesOf(known, step + 1, 0, batchSize) == placesOf(whole, step + 1, 0, batchSize));
+  }
+}
+
 TEST_CASE("Division: where nobody waits, the others take over the rest of the epoch at its end") {
   // An epoch has 8 steps of 4 records. Worker 1 has made 5 of them when it is lost.
   MemberChange change{.rank = 1, .joins = false, .step = 5, .from = 8};

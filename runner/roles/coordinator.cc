@@ -374,7 +374,8 @@ void Job::finish(
 }
 
 kj::Promise<void> Job::endIfFinished() {
-  if (over || finished == 0) return kj::READY_NOW;
+  // A change of the members is in the events of the run, even if it comes last.
+  if (over || finished == 0 || changesPending > 0) return kj::READY_NOW;
   for (auto& seat: seats) {
     if (seat.role == Role::WORKER && seat.isMember && !seat.finished) return kj::READY_NOW;
   }

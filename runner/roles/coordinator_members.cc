@@ -156,7 +156,10 @@ kj::Promise<void> Job::change(kj::Function<kj::Promise<void>()> change) {
                    if (over) return kj::NEVER_DONE;
                    return change();
                  })
-                 .then([this]() { changesPending--; })
+                 .then([this]() {
+                   changesPending--;
+                   return endIfFinished();
+                 })
                  .fork();
   tasks->add(changing.addBranch());
   return changing.addBranch();
@@ -221,8 +224,7 @@ kj::Promise<void> Job::goOnWithout(uint rank, uint epoch, bool left) {
         reportChange(change, lostIn, last.held, left);
         return tellMembers();
       })
-      .then([this, rank]() { return tellServersToLeave(rank); })
-      .then([this]() { return endIfFinished(); });
+      .then([this, rank]() { return tellServersToLeave(rank); });
 }
 
 kj::Promise<void> Job::tellServersToLeave(uint rank) {

@@ -186,6 +186,7 @@ private:
     KJ_IF_MAYBE(known, plan) {
       KJ_IF_MAYBE(loss, (*known)->lossOf(parts.rank, firstStep)) {
         if (loss->step != state.step || loss->epoch != epoch) return;
+        for (uint rank: (*known)->lostBefore(*loss)) ioThread->awaitLossOf(rank);
         if (loss->left) leave();
         ioThread->awaitSent();
         store.settle();

@@ -49,6 +49,17 @@ TEST_CASE("jobs that have shown mistakes in the program end well") {
       {2153, "continue"_kj, {{Fault::FREEZE, 0.46944241170498135, 3, 26078 * kj::MILLISECONDS}}},
       {2536, "continue, lookahead"_kj,
           {{Fault::KILL_WORKER, 0.84499105867089164, 2, 103 * kj::MILLISECONDS}}},
+      // Two workers were lost in the last step of an epoch, and a third had begun the next step
+      // when
+      // it heard of the second loss.
+      {53159, "continue, logged often"_kj,
+          {{Fault::KILL_WORKER, 0.81022674366147573, 5, 7106 * kj::MILLISECONDS},
+              {Fault::KILL_WORKER, 0.18734280626791133, 2, 1806 * kj::MILLISECONDS},
+              {Fault::LEAVE, 0.83196256466346263, 1, 1079 * kj::MILLISECONDS}}},
+      // The job was over before a loss was in its events.
+      {92620, "continue, dist_ssp"_kj,
+          {{Fault::CUT, 0.77751372578071987, 4, 19266 * kj::MILLISECONDS},
+              {Fault::LOSE_POWER_AT_CHANGE, 0.13201425406462886, 7, 19953 * kj::MILLISECONDS}}},
       // A worker was lost while it stood still.
       {1870, "continue"_kj,
           {{Fault::KILL_WORKER, 0.59261709347941083, 4, 2108 * kj::MILLISECONDS},
