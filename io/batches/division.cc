@@ -20,23 +20,28 @@ Division::Division(uint64_t records, uint batchSize, uint workers,
     kj::ArrayPtr<const MemberChange> changes, DivisionStart start)
     : records(records), batchSize(batchSize), start(start) {
   KJ_REQUIRE(records > 0 && batchSize > 0 && workers > 0, records, batchSize, workers);
-  Stretch all{start.step, start.step, start.records, {}, start.records, {}};
+  Stretch all{start.step, false, start.step, start.records, {}, start.records, {}};
   for (uint rank = 0; rank < workers; rank++) all.members.add(rank);
   stretches.add(kj::mv(all));
 
   auto sorted = kj::heapArray<MemberChange>(changes);
-  // Those of one step stay in their order. At the end of an epoch, a worker may be lost, join and
-  // be lost again. And a second loss in the last step of an epoch must not move the first step of
-  // those who already divide the records without the first lost worker.
-  std::stable_sort(sorted.begin(), sorted.end(), [](const MemberChange& a, const MemberChange& b) {
+  bool atEpochEnds =
+      std::any_of(changes.begin(), changes.end(), [](const MemberChange& c) { return c.from > 0; });
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const MemberChange& a, const MemberChange& b) {
     auto placeOf = [](const MemberChange& c) { return c.from > 0 ? c.from : c.step; };
-    return placeOf(a) < placeOf(b);
+    if (placeOf(a) != placeOf(b)) return placeOf(a) < placeOf(b);
+    // At the end of an epoch, a worker may be lost, join and be lost again.
+    if (atEpochEnds) return false;
+    // A run that repeats these losses may hear of them in another order.
+    return a.joins != b.joins ? a.joins : a.rank < b.rank;
   });
   for (auto& change: sorted) addStretch(change);
 }
 
 uint64_t Division::firstOf(const MemberChange& change) const {
   if (change.joins || change.from > 0) return change.first();
+  auto& last = stretches.back();
+  if (last.isLoss && last.changed == change.step) return last.begin;
   auto& stretch = stretchAt(change.step);
   uint64_t used = stretch.consumed + (change.step - stretch.begin) * stretch.perStep(batchSize);
   uint64_t epoch = kj::max(uint64_t(2), used / records) - 1;
@@ -54,7 +59,8 @@ void Division::addStretch(const MemberChange& change) {
   uint64_t first = firstOf(change);
   KJ_REQUIRE(first >= last.begin, "changes of the members in a wrong order", first, last.begin);
   uint64_t used = (first - last.begin) * last.perStep(batchSize);
-  Stretch next{change.step, first, last.consumed + used, {}, 0, {}};
+  bool isLoss = !change.joins && change.from == 0;
+  Stretch next{change.step, isLoss, first, last.consumed + used, {}, 0, {}};
   next.members.addAll(last.members);
   if (change.joins) {
     next.members.add(change.rank);

@@ -26,8 +26,9 @@ struct MemberChange {
   uint64_t from = 0;
 
   // Returns the latest step from which on the new members divide the records. Steps that were begun
-  // end as they began. At the end of an epoch it may be one step earlier: the step after the end is
-  // begun by nobody before all pushes of the epoch are answered, and then all know of the loss.
+  // end as they began. At the end of an epoch it may be one step earlier: nobody begins the step
+  // after what was the end before all pushes of the epoch are answered, and then all know of all
+  // losses in its last step.
   uint64_t first() const { return joins ? step : from > 0 ? from : step + 2; }
 
   bool operator==(const MemberChange&) const = default;
@@ -49,7 +50,8 @@ struct DivisionStart {
 class Division {
 public:
   // `records` is the number that is trained on. The changes come in the order in which they became
-  // known. None is before `start`.
+  // known. Those of one step may come in any order, unless nobody waits for lost workers. None is
+  // before `start`.
   Division(uint64_t records, uint batchSize, uint workers,
       kj::ArrayPtr<const MemberChange> changes = nullptr, DivisionStart start = {});
 
@@ -80,6 +82,7 @@ private:
   // stream from `rest` on.
   struct Stretch {
     uint64_t changed;   // the step of the change
+    bool isLoss;        // that the others wait for
     uint64_t begin;     // the first step
     uint64_t consumed;  // records that the steps before have used
     kj::Vector<Range> returned;
@@ -95,7 +98,8 @@ private:
   kj::Maybe<uint64_t> offsetOf(const Stretch& stretch, uint64_t step, uint rank) const;
   // Adds to `out` the places of `size` records from `offset` on of what the stretch reads.
   static void add(const Stretch& stretch, uint64_t offset, uint64_t size, kj::Vector<Range>& out);
-  // Returns the first step that is divided among the new members, who know of the earlier changes.
+  // Returns the first step that is divided among the new members, who know of all changes in
+  // earlier steps. That is the same for all losses of one step.
   uint64_t firstOf(const MemberChange& change) const;
   void addStretch(const MemberChange& change);
 

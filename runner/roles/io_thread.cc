@@ -56,19 +56,6 @@ public:
 
   void setMembers(kj::Array<io::MemberChange> changes) override {
     stops.tellChanges(kj::mv(changes));
-    KJ_IF_MAYBE(waiting, awaitsLoss) {
-      if (!stops.isGone(waiting->rank)) return;
-      waiting->known->fulfill();
-      awaitsLoss = nullptr;
-    }
-  }
-
-  // Waits until worker `rank` is no member any more. One call at a time.
-  kj::Promise<void> awaitLossOf(uint rank) {
-    if (stops.isGone(rank)) return kj::READY_NOW;
-    auto paf = kj::newPromiseAndFulfiller<void>();
-    awaitsLoss = AwaitedLoss{rank, kj::mv(paf.fulfiller)};
-    return kj::mv(paf.promise);
   }
 
   void leaveSoon() override { stops.askToLeave(); }
@@ -87,14 +74,8 @@ private:
     kj::Maybe<kj::Own<kj::PromiseFulfiller<bool>>> waiting{};
   };
 
-  struct AwaitedLoss {
-    uint rank;
-    kj::Own<kj::PromiseFulfiller<void>> known;
-  };
-
   const StopPoint& stops;
   kj::Maybe<Stop> stop;
-  kj::Maybe<AwaitedLoss> awaitsLoss;
 };
 
 // The objects of the io thread. Other threads may only use `executor`.
@@ -313,10 +294,6 @@ void IoThread::awaitSent() {
     here.sending = sent.addBranch();
     return sent.addBranch();
   });
-}
-
-void IoThread::awaitLossOf(uint rank) {
-  run<void>([rank](Loop& here) { return here.calls.awaitLossOf(rank); });
 }
 
 void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,

@@ -81,8 +81,6 @@ public:
   void send(uint64_t step, Part kind, SavedPart part);
   // Waits until all that was handed to send() has arrived. Another worker may begin with it.
   void awaitSent();
-  // Waits until it is known that worker `rank` is no member any more.
-  void awaitLossOf(uint rank);
   // Leaves the job between two steps, when all pushes were answered. Returns when the others go on,
   // or the job has ended because they cannot. The caller then ends the process.
   void leave();

@@ -43,16 +43,6 @@ kj::Maybe<const MemberPlan::Loss&> MemberPlan::lossOf(uint rank, uint64_t step) 
   return first;
 }
 
-kj::Array<uint> MemberPlan::lostBefore(const Loss& loss) const {
-  kj::Vector<uint> ranks;
-  for (auto& other: losses) {
-    if (&other == &loss) break;
-    // One of an earlier epoch is known before this epoch begins.
-    if (other.step == loss.step && other.epoch == loss.epoch) ranks.add(other.rank);
-  }
-  return ranks.releaseAsArray();
-}
-
 kj::Array<uint> MemberPlan::joiningAt(uint64_t step) const {
   kj::Vector<uint> ranks;
   for (auto& join: joins) {

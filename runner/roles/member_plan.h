@@ -29,9 +29,6 @@ public:
 
   // Returns the first loss of worker `rank` at `step` or later. Null if it is not lost any more.
   kj::Maybe<const Loss&> lossOf(uint rank, uint64_t step) const;
-  // Returns the ranks of the workers that were lost at the same step as `loss`, and were known to
-  // be lost before it. The division of the records depends on that order.
-  kj::Array<uint> lostBefore(const Loss& loss) const;
   // Returns the ranks of the workers whose first step is `step`.
   kj::Array<uint> joiningAt(uint64_t step) const;
 

@@ -69,16 +69,6 @@ public:
     lock->changes = kj::mv(changes);
     hasChanges.store(true, std::memory_order_release);
   }
-  // Whether worker `rank` has left or was lost, and has not joined again, by what tellChanges() has
-  // told.
-  bool isGone(kj::uint rank) const {
-    auto lock = state.lockShared();
-    bool isGone = false;
-    for (auto& change: lock->changes) {
-      if (change.rank == rank) isGone = !change.joins;
-    }
-    return isGone;
-  }
   // On the io thread: asks the worker to stop before step number `step`.
   Answer ask(uint64_t step) const {
     auto lock = state.lockExclusive();

@@ -186,7 +186,6 @@ private:
     KJ_IF_MAYBE(known, plan) {
       KJ_IF_MAYBE(loss, (*known)->lossOf(parts.rank, firstStep)) {
         if (loss->step != state.step || loss->epoch != epoch) return;
-        for (uint rank: (*known)->lostBefore(*loss)) ioThread->awaitLossOf(rank);
         if (loss->left) leave();
         ioThread->awaitSent();
         store.settle();
@@ -239,6 +238,12 @@ private:
     KJ_IF_MAYBE(known, division) {
       stretchEnd = kj::min(epochEnd, known->nextChangeAfter(state.step));
     }
+  }
+
+  // Whether other members divide the records from this step on.
+  bool isDividedAnew() const {
+    KJ_IF_MAYBE(known, division) return known->nextChangeAfter(state.step - 1) == state.step;
+    return false;
   }
 
   // In modes that change members at ends of epochs: rests, and waits until all workers have made
@@ -317,9 +322,9 @@ private:
         leaveIfAsked();
         trainStep(state.step + 1 == stretchEnd);
         bool continues = experiment.cluster.onLoss->continues && !experiment.changesAtEpochEnds();
-        if (state.step == epochEnd && continues) {
-          // If a loss moves the end of the epoch, the worker hears of it before its pushes are
-          // answered.
+        if (continues && (state.step == epochEnd || isDividedAnew())) {
+          // If a loss in the last step moves the end of the epoch, the worker hears of it before
+          // its pushes are answered. So it does of a second loss, if it knows of one already.
           verb.restart_s();
           store.settle();
           charge(rpc::TracePoint::PULL, state.times.pull_s, 0);
