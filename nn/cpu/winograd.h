@@ -1,5 +1,5 @@
-// nn/cpu/winograd.h: Winograd's convolution with 3×3 windows in tiles of 4×4: the vector loops of
-// its transforms and products, tables of them for each instruction set.
+// nn/cpu/winograd.h: Winograd's convolution with 3×3 and 5×5 windows in tiles of 4×4: the vector
+// loops of its transforms and products, tables of them for each instruction set.
 #pragma once
 
 // Included by files that are compiled for newer instruction sets: nothing with inline code may come
@@ -10,13 +10,17 @@
 
 namespace nn::cpu {
 
-// A tile in one image: the pixel where its patch begins. A patch may reach over the edges of the
-// image. There zeros are read, and nothing is written. A tile has `rows` × `columns` points, which
-// are 5 or 6.
+// A tile in one image: the pixel where its patch begins, and how many outputs it has, which are 3
+// or 4 per side. A patch may reach over the edges of the image. There zeros are read, and nothing
+// is written.
 struct Tile {
   int row, column;
   unsigned rows, columns;
 };
+
+// The points per side of a whole tile. A side with 3 outputs has one point less.
+template <size_t window>
+constexpr size_t WINOGRAD_SIDE = window + 3;
 
 // Tiles that follow each other in panels.
 struct PanelRun {
@@ -24,32 +28,32 @@ struct PanelRun {
   size_t tiles;
 };
 
-// F(4×4, 3×3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2016,
-// arXiv 1509.09308). Let x be a 6×6 patch of the input, g a filter, and y the 4×4 tile of the
-// output:
+// F(4×4, 3×3) and F(4×4, 5×5) of Lavin and Gray, "Fast Algorithms for Convolutional Neural
+// Networks" (2016, arXiv 1509.09308). Let g be a filter, y a 4×4 tile of the output, and x the
+// patch of the input that it depends on, which has 6×6 or 8×8 pixels:
 //   y  = A'[(G g G') ⊙ (B' x B)] A        dg = G'[(B' x B) ⊙ (A dy A')] G
-// Here ⊙ multiplies element by element. Summed over channels, images and tiles, it becomes 36
+// Here ⊙ multiplies element by element. Summed over channels, images and tiles, it becomes 36 or 64
 // independent matrix products, one per *point*. The points are pairs of
-//   0, a, -a, b, -b, ∞       with a = 5/8, b = 3/2,
-// at which polynomials are evaluated. They lose fewer digits than the paper's 0, ±1, ±2, ∞. Only
-// the last row and column of a tile depend on ∞. A tile that ends before them has 5 points per side
-// and 3×3 outputs.
+//   0, ±5/8, ±3/2, ∞         for 3×3 windows,
+//   0, ±1/2, ±1, ±2, ∞       for 5×5 windows,
+// at which polynomials are evaluated. Of the sets of points that we tried, these lose the fewest
+// digits. Only the last row and column of a tile depend on ∞. A tile that ends before them has 3×3
+// outputs.
 //
 // Transformed tiles are stored in panels of `panel` tiles. A panel has one block of channels after
 // another, a block one point after another, and a point one tile after another. Each block has room
-// for SLOTS points. Transformed weights are stored point by point. A point has groups of a few
+// for `slots` points. Transformed weights are stored point by point. A point has groups of a few
 // blocks of outputs, and a group has one input after another.
 struct Winograd {
-  static constexpr size_t SIDE = 6;
-  static constexpr size_t POINTS = SIDE * SIDE;
+  unsigned window;  // 3 or 5
+  unsigned side;    // points per side
   // One more than there are points. Otherwise the blocks of a point would fall into a few sets of
   // the first-level cache.
-  static constexpr size_t SLOTS = POINTS + 1;
-
+  unsigned slots;
   unsigned panel;
 
   // Returns where the weights from one input to a block of outputs begin among those of a point.
-  // `inputs` is filled up to whole blocks.
+  // `inputs` is filled up to whole blocks here, and nowhere else.
   size_t (*weightsPlace)(size_t inputs, size_t outBlocks, size_t input, size_t outBlock);
   // u = G g G' for `count` filters, at most a block of them. Filters are `stride` floats apart. The
   // rest of the block becomes 0. Points are `pointStride` apart. With `turned`, turns the filters
@@ -62,10 +66,10 @@ struct Winograd {
 
   // For one point, m = v · u. v is tiles × inputs, u is inputs × outputs. Works on whole panels.
   void (*multiply)(const float* v, const float* u, float* m, const PanelRun* runs, size_t runCount,
-      size_t inBlocks, size_t outBlocks);
+      size_t inputs, size_t outBlocks);
   // For one point, u += v' · m.
   void (*accumulate)(const float* v, const float* m, float* u, const PanelRun* runs,
-      size_t runCount, size_t inBlocks, size_t outBlocks);
+      size_t runCount, size_t inputs, size_t outBlocks);
 };
 
 // Loops between images and transformed tiles, for all blocks of an image of height × width pixels.
@@ -85,10 +89,11 @@ struct WinogradImages {
       Write write, void* y, unsigned height, unsigned width);
 };
 
-extern const Winograd AVX2_WINOGRAD;
-extern const Winograd AVX512_WINOGRAD;
-extern const WinogradImages AVX2_WINOGRAD_IMAGES;
-extern const WinogradImages AVX512_WINOGRAD_IMAGES;
-extern const WinogradImages AVX512_BF16_WINOGRAD_IMAGES;  // needs AVX512_BF16 too
+// The first of each two is for 3×3 windows, the second for 5×5.
+extern const Winograd AVX2_WINOGRAD[2];
+extern const Winograd AVX512_WINOGRAD[2];
+extern const WinogradImages AVX2_WINOGRAD_IMAGES[2];
+extern const WinogradImages AVX512_WINOGRAD_IMAGES[2];
+extern const WinogradImages AVX512_BF16_WINOGRAD_IMAGES[2];  // needs AVX512_BF16 too
 
 }  // namespace nn::cpu

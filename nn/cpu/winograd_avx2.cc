@@ -16,7 +16,10 @@ struct Avx2Patches: Avx2 {
 
 }  // namespace
 
-constinit const Winograd AVX2_WINOGRAD = WinogradProducts<Avx2>::TABLE;
-constinit const WinogradImages AVX2_WINOGRAD_IMAGES = WinogradImageLoops<Avx2Patches, float>::TABLE;
+constinit const Winograd AVX2_WINOGRAD[] = {
+    WinogradProducts<Avx2, 3>::TABLE, WinogradProducts<Avx2, 5>::TABLE};
+constinit const WinogradImages AVX2_WINOGRAD_IMAGES[] = {
+    WinogradImageLoops<Avx2Patches, float, 3>::TABLE,
+    WinogradImageLoops<Avx2Patches, float, 5>::TABLE};
 
 }  // namespace nn::cpu

@@ -14,8 +14,10 @@ struct Avx512Patches: Avx512 {
 
 }  // namespace
 
-constinit const Winograd AVX512_WINOGRAD = WinogradProducts<Avx512>::TABLE;
-constinit const WinogradImages AVX512_WINOGRAD_IMAGES =
-    WinogradImageLoops<Avx512Patches, float>::TABLE;
+constinit const Winograd AVX512_WINOGRAD[] = {
+    WinogradProducts<Avx512, 3>::TABLE, WinogradProducts<Avx512, 5>::TABLE};
+constinit const WinogradImages AVX512_WINOGRAD_IMAGES[] = {
+    WinogradImageLoops<Avx512Patches, float, 3>::TABLE,
+    WinogradImageLoops<Avx512Patches, float, 5>::TABLE};
 
 }  // namespace nn::cpu

@@ -16,7 +16,8 @@ struct Avx512Bf16Patches: Avx512Bf16 {
 
 }  // namespace
 
-constinit const WinogradImages AVX512_BF16_WINOGRAD_IMAGES =
-    WinogradImageLoops<Avx512Bf16Patches, Bfloat16>::TABLE;
+constinit const WinogradImages AVX512_BF16_WINOGRAD_IMAGES[] = {
+    WinogradImageLoops<Avx512Bf16Patches, Bfloat16, 3>::TABLE,
+    WinogradImageLoops<Avx512Bf16Patches, Bfloat16, 5>::TABLE};
 
 }  // namespace nn::cpu

@@ -7,9 +7,16 @@
 namespace nn::cpu {
 namespace {
 
+const Winograd& kernelsOf(const ConvolutionShape& shape) {
+  auto& tables = shape.block == 16 ? AVX512_WINOGRAD : AVX2_WINOGRAD;
+  return tables[shape.op.kernel == 5];
+}
+
 const WinogradImages& imagesOf(const ConvolutionShape& shape) {
-  if (shape.element == Element::BFLOAT16) return AVX512_BF16_WINOGRAD_IMAGES;
-  return shape.block == 16 ? AVX512_WINOGRAD_IMAGES : AVX2_WINOGRAD_IMAGES;
+  auto& tables = shape.element == Element::BFLOAT16 ? AVX512_BF16_WINOGRAD_IMAGES
+                 : shape.block == 16                ? AVX512_WINOGRAD_IMAGES
+                                                    : AVX2_WINOGRAD_IMAGES;
+  return tables[shape.op.kernel == 5];
 }
 
 // One convolution from images to images: the forward pass, or the gradient of the input as a
@@ -17,31 +24,33 @@ const WinogradImages& imagesOf(const ConvolutionShape& shape) {
 struct WinogradPass {
   Shape from, to;
   uint pad;
+  uint points;
   Extent fromExtent, toExtent;
   Tiling tiling;
 
-  WinogradPass(Shape from, Shape to, uint pad, uint block, uint panel)
+  WinogradPass(Shape from, Shape to, uint pad, uint block, const Winograd& kernels)
       : from(from),
         to(to),
         pad(pad),
+        points(kernels.side * kernels.side),
         fromExtent(from, block),
         toExtent(to, block),
-        tiling(to.height, to.width, panel) {}
+        tiling(to.height, to.width, kernels) {}
 
   size_t inputs() const { return fromExtent.blocks * fromExtent.block; }
   size_t outputs() const { return toExtent.blocks * toExtent.block; }
   // The distance between points of the transformed weights. It is one cache line longer than
   // needed, because otherwise all points of a filter might fall into the same few sets of a cache.
   size_t pointStride() const { return inputs() * outputs() + 16; }
-  size_t weightFloats() const { return Winograd::POINTS * pointStride(); }
+  size_t weightFloats() const { return points * pointStride(); }
 };
 
 // Memory for the transformed tiles of a group. winograd.h describes the layout.
 struct TileArray {
   float* begin;
-  size_t blocks, panel, block;
+  size_t channels, blocks, slots, panel, block;
 
-  size_t panelFloats() const { return blocks * Winograd::SLOTS * panel * block; }
+  size_t panelFloats() const { return blocks * slots * panel * block; }
   float* tile(size_t i) const { return begin + i / panel * panelFloats() + i % panel * block; }
   float* point(size_t p) const { return begin + p * panel * block; }
 };
@@ -51,10 +60,11 @@ public:
   WinogradConvolution(ConvolutionShape shape, ConvolutionArrays arrays)
       : shape(shape),
         arrays(arrays),
-        kernels(shape.block == 16 ? AVX512_WINOGRAD : AVX2_WINOGRAD),
+        taps(shape.op.kernel * shape.op.kernel),
+        kernels(kernelsOf(shape)),
         images(imagesOf(shape)),
-        ahead(shape.in, shape.out, shape.op.pad, shape.block, kernels.panel),
-        back(shape.out, shape.in, 2 - shape.op.pad, shape.block, kernels.panel) {}
+        ahead(shape.in, shape.out, shape.op.pad, shape.block, kernels),
+        back(shape.out, shape.in, shape.op.kernel - 1 - shape.op.pad, shape.block, kernels) {}
 
   InputLayouts inputLayouts() const override { return {Layout::BLOCKED, Layout::BLOCKED}; }
   kj::Own<Task> forward(Place x, Place y, Buffer& scratch) override;
@@ -73,6 +83,7 @@ public:
 private:
   const ConvolutionShape shape;
   const ConvolutionArrays arrays;
+  const size_t taps;  // of a filter
   const Winograd& kernels;
   const WinogradImages& images;
   const WinogradPass ahead, back;
@@ -132,11 +143,15 @@ private:
   Buffer& scratch;
   size_t panelMax = 0;
 
-  TileArray inputsAt(float* begin) const {
-    return {begin, direction.fromExtent.blocks, own.kernels.panel, own.shape.block};
-  }
-  TileArray outputsAt(float* begin) const {
-    return {begin, direction.toExtent.blocks, own.kernels.panel, own.shape.block};
+  TileArray inputsAt(float* begin) const { return tilesAt(begin, direction.fromExtent); }
+  TileArray outputsAt(float* begin) const { return tilesAt(begin, direction.toExtent); }
+  TileArray tilesAt(float* begin, const Extent& extent) const {
+    return {.begin = begin,
+        .channels = extent.channels,
+        .blocks = extent.blocks,
+        .slots = own.kernels.slots,
+        .panel = own.kernels.panel,
+        .block = extent.block};
   }
 };
 
@@ -163,7 +178,7 @@ protected:
     const float* bias = addsBias ? u + direction.weightFloats() : nullptr;
     direction.tiling.eachPoint(group, [&](size_t p, kj::ArrayPtr<const PanelRun> runs) {
       own.kernels.multiply(inputs.point(p), u + p * direction.pointStride(), outputs.point(p),
-          runs.begin(), runs.size(), inputs.blocks, outputs.blocks);
+          runs.begin(), runs.size(), inputs.channels, outputs.blocks);
     });
     auto& to = direction.to;
     byte* images = step.memory.at(y, chunk);
@@ -206,7 +221,7 @@ protected:
     });
     direction.tiling.eachPoint(group, [&](size_t p, kj::ArrayPtr<const PanelRun> runs) {
       own.kernels.accumulate(inputs.point(p), outputs.point(p), sums + p * direction.pointStride(),
-          runs.begin(), runs.size(), inputs.blocks, outputs.blocks);
+          runs.begin(), runs.size(), inputs.channels, outputs.blocks);
     });
   }
 
@@ -231,14 +246,14 @@ kj::Own<Task> WinogradConvolution::backwardData(Place dy, Place dx, Write write,
   return kj::heap<ImagesTask>(*this, back, dy, dx, write, *arrays.backwardWeights, false, scratch);
 }
 
-// Transforms plain weights, K × C × 9.
+// Transforms plain weights, K × C × taps.
 void WinogradConvolution::pack(const Step& step, const WinogradPass& direction, Buffer& to) const {
   bool isAhead = &direction == &ahead;
   const float* plain = arrays.weightsIn(step.memory);
   float* packed = step.memory.floatsOf(to, 0);
   // The distances between inputs and between outputs among the plain weights.
-  size_t inStride = isAhead ? 9 : 9 * direction.to.channels;
-  size_t outStride = isAhead ? 9 * direction.from.channels : 9;
+  size_t inStride = isAhead ? taps : taps * direction.to.channels;
+  size_t outStride = isAhead ? taps * direction.from.channels : taps;
   size_t inputs = direction.inputs(), block = shape.block;
   for (size_t k = 0; k < direction.toExtent.blocks; ++k) {
     size_t filters = kj::min(block, direction.to.channels - k * block);
@@ -250,7 +265,7 @@ void WinogradConvolution::pack(const Step& step, const WinogradPass& direction, 
     }
   }
   if (!isAhead || !shape.addsBias) return;
-  size_t count = direction.to.channels, weights = 9 * count * direction.from.channels;
+  size_t count = direction.to.channels, weights = taps * count * direction.from.channels;
   float* bias = packed + direction.weightFloats();
   memcpy(bias, arrays.biasIn(step.memory, weights), count * sizeof(float));
   memset(bias + count, 0, (direction.outputs() - count) * sizeof(float));
@@ -266,7 +281,7 @@ void WinogradConvolution::sumPart(const Step& step, uint part, uint parts) const
     for (size_t c = channels * part / parts; c < channels * (part + 1) / parts; ++c) {
       size_t place = kernels.weightsPlace(ahead.inputs(), ahead.toExtent.blocks, c, k);
       kernels.gatherWeights(sums + place, sumFloats(), shape.lanes, ahead.pointStride(),
-          arrays.weightsGradient + (k * block * channels + c) * 9, channels * 9, filters);
+          arrays.weightsGradient + (k * block * channels + c) * taps, channels * taps, filters);
     }
   }
   if (part > 0 || arrays.bias == nullptr) return;
@@ -298,13 +313,14 @@ kj::Own<BatchTask> WinogradConvolution::sumGradient(uint) {
 
 bool isWinogradShape(const ConvolutionShape& shape) {
   auto& op = shape.op;
-  return op.kernel == 3 && op.stride == 1 && op.pad <= 1;
+  return (op.kernel == 3 || op.kernel == 5) && op.stride == 1 && op.pad <= op.kernel / 2;
 }
 
 uint64_t winogradWeights_bytes(const ConvolutionShape& shape) {
   uint64_t inputs = Extent(shape.in, shape.block).blocks * shape.block;
   uint64_t outputs = Extent(shape.out, shape.block).blocks * shape.block;
-  return Winograd::POINTS * sizeof(float) * inputs * outputs;
+  uint64_t side = kernelsOf(shape).side;
+  return side * side * sizeof(float) * inputs * outputs;
 }
 
 kj::Own<Convolution> makeWinogradConvolution(ConvolutionShape shape, ConvolutionArrays arrays) {

@@ -1,12 +1,12 @@
-// nn/cpu/winograd_convolution.h: convolutions with 3×3 windows, by Winograd's transforms and our
-// own matrix products.
+// nn/cpu/winograd_convolution.h: convolutions with 3×3 and 5×5 windows, by Winograd's transforms
+// and our own matrix products.
 #pragma once
 
 #include "nn/cpu/convolution.h"
 
 namespace nn::cpu {
 
-// Whether Winograd can run a convolution: 3×3, stride 1, padded by at most 1.
+// Whether Winograd can run a convolution: 3×3 or 5×5, stride 1, padded by at most half a window.
 bool isWinogradShape(const ConvolutionShape& shape);
 
 // Returns the bytes of the transformed weights. The convolution holds them twice, and once more per

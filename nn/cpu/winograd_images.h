@@ -7,13 +7,13 @@
 namespace nn::cpu {
 
 // `S` loads values from `E` as vectors of floats and stores them as such.
-template <typename S, typename E>
-struct WinogradImageLoops: WinogradSides<S> {
-  using Sides = WinogradSides<S>;
+template <typename S, typename E, size_t window>
+struct WinogradImageLoops: WinogradSides<S, window> {
+  using Sides = WinogradSides<S, window>;
   using V = typename S::Vector;
-  static constexpr size_t B = S::WIDTH, SIDE = Winograd::SIDE;
+  static constexpr size_t B = S::WIDTH, SIDE = Sides::SIDE, SLOTS = SIDE * SIDE + 1;
   static constexpr size_t STRIDE = B / 2 * B;  // of a tile's points
-  static constexpr size_t BLOCK_STRIDE = Winograd::SLOTS * STRIDE;
+  static constexpr size_t BLOCK_STRIDE = SLOTS * STRIDE;
 
   alignas(64) static constexpr E ZEROS[SIDE * B] = {};
 
@@ -44,48 +44,49 @@ struct WinogradImageLoops: WinogradSides<S> {
     }
     // Asks for the next block's pixels, which may be in the last-level cache only.
     void prefetchNext() const {
-#pragma GCC unroll 6
+#pragma GCC unroll 8
       for (size_t i = 0; i < rowCount; i++) {
-#pragma GCC unroll 6
+#pragma GCC unroll 8
         for (size_t j = 0; j < columnCount; j++) __builtin_prefetch(rows[i] + strides[i] + j * B);
       }
     }
   };
 
+  // For tiles of R × C outputs.
   template <size_t R, size_t C>
   static void inputAs(
       const void* x, unsigned height, unsigned width, const Tile& tile, size_t blocks, float* v) {
-    Patch<R, C> patch(static_cast<const E*>(x), height, width, tile);
+    Patch<R + window - 1, C + window - 1> patch(static_cast<const E*>(x), height, width, tile);
     for (size_t c = 0; c < blocks; c++, v += BLOCK_STRIDE, patch.advance()) {
       patch.prefetchNext();
       auto at = [&](size_t i, size_t j) INLINE { return patch.at(i, j); };
       auto put = [&](size_t i, size_t j, V t) INLINE { S::store(v + (i * SIDE + j) * STRIDE, t); };
-      using Rows = typename Sides::template Input<R>;
-      Sides::template transform<Rows, typename Sides::template Input<C>>(at, put);
+      using Rows = typename Sides::template Input<R + window - 1>;
+      Sides::template transform<Rows, typename Sides::template Input<C + window - 1>>(at, put);
     }
   }
 
   static void transformInput(
       const void* x, unsigned height, unsigned width, const Tile& tile, size_t blocks, float* v) {
-    auto run = tile.rows == 6 ? (tile.columns == 6 ? inputAs<6, 6> : inputAs<6, 5>)
-                              : (tile.columns == 6 ? inputAs<5, 6> : inputAs<5, 5>);
+    auto run = tile.rows == 4 ? (tile.columns == 4 ? inputAs<4, 4> : inputAs<4, 3>)
+                              : (tile.columns == 4 ? inputAs<3, 4> : inputAs<3, 3>);
     run(x, height, width, tile, blocks, v);
   }
 
   template <size_t R, size_t C>
   static void gradientAs(const void* dy, unsigned height, unsigned width, const Tile& tile,
       size_t blocks, float* m, float* sums) {
-    Patch<R - 2, C - 2> patch(static_cast<const E*>(dy), height, width, tile);
+    Patch<R, C> patch(static_cast<const E*>(dy), height, width, tile);
     for (size_t k = 0; k < blocks; k++, m += BLOCK_STRIDE, patch.advance()) {
       patch.prefetchNext();
       auto at = [&](size_t i, size_t j) INLINE { return patch.at(i, j); };
       auto put = [&](size_t i, size_t j, V t) INLINE { S::store(m + (i * SIDE + j) * STRIDE, t); };
-      using Rows = typename Sides::template Gradient<R>;
-      Sides::template transform<Rows, typename Sides::template Gradient<C>>(at, put);
+      using Rows = typename Sides::template Gradient<R + window - 1>;
+      Sides::template transform<Rows, typename Sides::template Gradient<C + window - 1>>(at, put);
       if (sums == nullptr) continue;
       V sum = S::load(sums + k * B);
-      for (size_t i = 0; i < R - 2; i++) {
-        for (size_t j = 0; j < C - 2; j++) sum = S::add(sum, patch.at(i, j));
+      for (size_t i = 0; i < R; i++) {
+        for (size_t j = 0; j < C; j++) sum = S::add(sum, patch.at(i, j));
       }
       S::store(sums + k * B, sum);
     }
@@ -93,8 +94,8 @@ struct WinogradImageLoops: WinogradSides<S> {
 
   static void transformGradient(const void* dy, unsigned height, unsigned width, const Tile& tile,
       size_t blocks, float* m, float* sums) {
-    auto run = tile.rows == 6 ? (tile.columns == 6 ? gradientAs<6, 6> : gradientAs<6, 5>)
-                              : (tile.columns == 6 ? gradientAs<5, 6> : gradientAs<5, 5>);
+    auto run = tile.rows == 4 ? (tile.columns == 4 ? gradientAs<4, 4> : gradientAs<4, 3>)
+                              : (tile.columns == 4 ? gradientAs<3, 4> : gradientAs<3, 3>);
     run(dy, height, width, tile, blocks, m, sums);
   }
 
@@ -110,21 +111,21 @@ struct WinogradImageLoops: WinogradSides<S> {
     auto put = [&](size_t i, size_t j, V t) INLINE {
       WinogradImageLoops::put<write>(y + i * rowStride + j * B, S::add(t, bias));
     };
-    using Rows = typename Sides::template Output<R>;
-    Sides::template transform<Rows, typename Sides::template Output<C>>(at, put);
+    using Rows = typename Sides::template Output<R + window - 1>;
+    Sides::template transform<Rows, typename Sides::template Output<C + window - 1>>(at, put);
   }
 
   // The part of it that the image has room for.
   template <size_t R, size_t C, Write write>
   static void clippedBlock(
       const float* m, V bias, E* y, size_t rowStride, size_t rowEnd, size_t columnEnd) {
-    float whole[R - 2][C - 2][B];
+    float whole[R][C][B];
     auto at = [&](size_t i, size_t j) INLINE { return S::load(m + (i * SIDE + j) * STRIDE); };
     auto keep = [&](size_t i, size_t j, V t) INLINE { S::store(whole[i][j], S::add(t, bias)); };
-    using Rows = typename Sides::template Output<R>;
-    Sides::template transform<Rows, typename Sides::template Output<C>>(at, keep);
-    for (size_t i = 0; i < R - 2 && i < rowEnd; i++) {
-      for (size_t j = 0; j < C - 2 && j < columnEnd; j++) {
+    using Rows = typename Sides::template Output<R + window - 1>;
+    Sides::template transform<Rows, typename Sides::template Output<C + window - 1>>(at, keep);
+    for (size_t i = 0; i < R && i < rowEnd; i++) {
+      for (size_t j = 0; j < C && j < columnEnd; j++) {
         put<write>(y + i * rowStride + j * B, S::load(whole[i][j]));
       }
     }
@@ -134,7 +135,7 @@ struct WinogradImageLoops: WinogradSides<S> {
   static void outputAs(const float* m, const Tile& tile, size_t blocks, const float* bias, void* y,
       unsigned height, unsigned width) {
     size_t rowEnd = height - tile.row, columnEnd = width - tile.column;
-    bool isWhole = rowEnd >= R - 2 && columnEnd >= C - 2;
+    bool isWhole = rowEnd >= R && columnEnd >= C;
     size_t plane = size_t(height) * width * B;
     E* to = static_cast<E*>(y) + (size_t(tile.row) * width + tile.column) * B;
     for (size_t k = 0; k < blocks; k++, m += BLOCK_STRIDE, to += plane) {
@@ -143,8 +144,8 @@ struct WinogradImageLoops: WinogradSides<S> {
         clippedBlock<R, C, write>(m, shift, to, width * B, rowEnd, columnEnd);
         continue;
       }
-      for (size_t i = 0; i < R - 2; i++) {
-        for (size_t j = 0; j < C - 2; j++) {
+      for (size_t i = 0; i < R; i++) {
+        for (size_t j = 0; j < C; j++) {
           __builtin_prefetch(to + plane + (i * width + j) * B, 1);
         }
       }
@@ -154,8 +155,8 @@ struct WinogradImageLoops: WinogradSides<S> {
 
   template <Write write>
   static auto outputOf(const Tile& tile) {
-    return tile.rows == 6 ? (tile.columns == 6 ? outputAs<6, 6, write> : outputAs<6, 5, write>)
-                          : (tile.columns == 6 ? outputAs<5, 6, write> : outputAs<5, 5, write>);
+    return tile.rows == 4 ? (tile.columns == 4 ? outputAs<4, 4, write> : outputAs<4, 3, write>)
+                          : (tile.columns == 4 ? outputAs<3, 4, write> : outputAs<3, 3, write>);
   }
 
   static void transformOutput(const float* m, const Tile& tile, size_t blocks, const float* bias,

@@ -7,27 +7,28 @@
 namespace nn::cpu {
 
 // `S` is a vector type's operations: WIDTH, Vector, load, …
-template <typename S>
-struct WinogradProducts: WinogradSides<S> {
-  using Sides = WinogradSides<S>;
+template <typename S, size_t window>
+struct WinogradProducts: WinogradSides<S, window> {
+  using Sides = WinogradSides<S, window>;
   using Weights = typename Sides::Weights;
   using WeightsBack = typename Sides::WeightsBack;
   using V = typename S::Vector;
-  static constexpr size_t B = S::WIDTH, SIDE = Winograd::SIDE;
+  static constexpr size_t B = S::WIDTH, SIDE = Sides::SIDE, SLOTS = SIDE * SIDE + 1;
+  static constexpr size_t TAPS = window * window;
   // With three vectors of outputs it fills the registers: 24 of 32, 12 of 16.
   static constexpr size_t PANEL = B / 2;
   static constexpr size_t STRIDE = PANEL * B;  // of a tile's points
-  static constexpr size_t BLOCK_STRIDE = Winograd::SLOTS * STRIDE;
+  static constexpr size_t BLOCK_STRIDE = SLOTS * STRIDE;
 
   static void transformWeights(
       const float* g, size_t stride, size_t count, bool turned, float* u, size_t pointStride) {
-    float plain[9][B] = {};
+    float plain[TAPS][B] = {};
     for (size_t k = 0; k < count; k++, g += stride) {
-      for (size_t e = 0; e < 9; e++) plain[e][k] = g[e];
+      for (size_t e = 0; e < TAPS; e++) plain[e][k] = g[e];
     }
     auto at = [&](size_t i, size_t j) INLINE {
-      size_t e = i * 3 + j;
-      return S::load(plain[turned ? 8 - e : e]);
+      size_t e = i * window + j;
+      return S::load(plain[turned ? TAPS - 1 - e : e]);
     };
     auto put = [&](size_t i, size_t j, V t)
                    INLINE { S::store(u + (i * SIDE + j) * pointStride, t); };
@@ -36,7 +37,7 @@ struct WinogradProducts: WinogradSides<S> {
 
   static void gatherWeights(const float* u, size_t laneStride, size_t lanes, size_t pointStride,
       float* g, size_t stride, size_t count) {
-    float plain[9][B];
+    float plain[TAPS][B];
     auto at = [&](size_t i, size_t j) INLINE {
       const float* from = u + (i * SIDE + j) * pointStride;
       V sum = S::load(from);
@@ -45,10 +46,10 @@ struct WinogradProducts: WinogradSides<S> {
       }
       return sum;
     };
-    auto put = [&](size_t i, size_t j, V value) INLINE { S::store(plain[i * 3 + j], value); };
+    auto put = [&](size_t i, size_t j, V value) INLINE { S::store(plain[i * window + j], value); };
     Sides::template transform<WeightsBack, WeightsBack>(at, put);
     for (size_t k = 0; k < count; k++, g += stride) {
-      for (size_t e = 0; e < 9; e++) g[e] = plain[e][k];
+      for (size_t e = 0; e < TAPS; e++) g[e] = plain[e][k];
     }
   }
 
@@ -80,16 +81,18 @@ struct WinogradProducts: WinogradSides<S> {
 
   // A panel times a group: the product of PANEL × inputs and inputs × N·B.
   template <size_t N>
-  static void multiplyPanel(const float* v, const float* u, float* m, size_t inBlocks) {
+  static void multiplyPanel(const float* v, const float* u, float* m, size_t inputs) {
     V sums[PANEL][N];
 #pragma GCC unroll 8
     for (size_t t = 0; t < PANEL; t++) {
 #pragma GCC unroll 3
       for (size_t n = 0; n < N; n++) sums[t][n] = S::zero();
     }
-    for (size_t block = 0; block < inBlocks; block++, v += BLOCK_STRIDE) {
+    for (size_t left = inputs; left > 0; v += BLOCK_STRIDE) {
+      size_t count = left < B ? left : B;
+      left -= count;
 #pragma GCC unroll 4
-      for (size_t c = 0; c < B; c++, u += N * B) {
+      for (size_t c = 0; c < count; c++, u += N * B) {
         V right[N];
 #pragma GCC unroll 3
         for (size_t n = 0; n < N; n++) right[n] = S::load(u + n * B);
@@ -108,14 +111,19 @@ struct WinogradProducts: WinogradSides<S> {
     }
   }
 
+  static size_t blocksOf(size_t channels) {
+    return (channels + B - 1) / B;
+  }
+
   static void multiply(const float* v, const float* u, float* m, const PanelRun* runs,
-      size_t runCount, size_t inBlocks, size_t outBlocks) {
+      size_t runCount, size_t inputs, size_t outBlocks) {
+    size_t inBlocks = blocksOf(inputs);
     byGroups(outBlocks, [&]<size_t N>(size_t k) {
       for (size_t r = 0; r < runCount; r++) {
         size_t end = runs[r].panel + (runs[r].tiles + PANEL - 1) / PANEL;
         for (size_t p = runs[r].panel; p < end; p++) {
           multiplyPanel<N>(v + p * inBlocks * BLOCK_STRIDE, u + k * B * inBlocks * B,
-              m + (p * outBlocks + k) * BLOCK_STRIDE, inBlocks);
+              m + (p * outBlocks + k) * BLOCK_STRIDE, inputs);
         }
       }
     });
@@ -158,9 +166,10 @@ struct WinogradProducts: WinogradSides<S> {
   }
 
   static void accumulate(const float* v, const float* m, float* u, const PanelRun* runs,
-      size_t runCount, size_t inBlocks, size_t outBlocks) {
+      size_t runCount, size_t inputs, size_t outBlocks) {
+    size_t inBlocks = blocksOf(inputs);
     byGroups(outBlocks, [&]<size_t N>(size_t k) {
-      for (size_t half = 0; half < 2 * inBlocks; half++) {
+      for (size_t half = 0; half * PANEL < inputs; half++) {
         accumulateHalf<N>(v + half / 2 * BLOCK_STRIDE + half % 2 * PANEL, m + k * BLOCK_STRIDE,
             u + (k * inBlocks * B + half * PANEL * N) * B, runs, runCount, inBlocks * BLOCK_STRIDE,
             outBlocks * BLOCK_STRIDE);
@@ -169,6 +178,9 @@ struct WinogradProducts: WinogradSides<S> {
   }
 
   static constexpr Winograd TABLE = {
+      .window = window,
+      .side = SIDE,
+      .slots = SLOTS,
       .panel = PANEL,
       .weightsPlace = weightsPlace,
       .transformWeights = transformWeights,

@@ -32,8 +32,8 @@ TileGroup Tiling::group(uint images, uint index) const {
   size_t all = groups(images);
   for (uint size = 0; size < 4; ++size) {
     auto& run = group.runs[size];
-    run.rows = size < 2 ? 6 : 5;
-    run.columns = size % 2 == 0 ? 6 : 5;
+    run.rows = size < 2 ? 4 : 3;
+    run.columns = size % 2 == 0 ? 4 : 3;
     // Its share of the tiles of this size: whole panels, but for the last group.
     size_t tiles = size_t(images) * rows.tiles(run.rows) * columns.tiles(run.columns);
     run.first = tiles * index / all / panel * panel;

@@ -10,21 +10,21 @@ namespace nn::cpu {
 
 using kj::uint;
 
-// How a side of an image is cut into tiles. First come `fours` tiles of four pixels with 6 points,
-// then `threes` tiles of three pixels with 5 points. So 7 pixels take 11 points, and not the 12 of
-// two tiles of four. On sides of 1, 2 and 5 pixels the last tile is not full.
+// How a side of an image is cut into tiles. First come `fours` tiles of four pixels, then `threes`
+// tiles of three pixels, which have one point less. So with 3×3 windows 7 pixels take 11 points,
+// and not the 12 of two tiles of four. On sides of 1, 2 and 5 pixels the last tile is not full.
 struct CutSide {
   uint fours, threes;
 
   explicit CutSide(uint pixels);
-  uint tiles(uint points) const { return points == 6 ? fours : threes; }
-  uint begin(uint points, uint i) const { return points == 6 ? 4 * i : 4 * fours + 3 * i; }
+  uint tiles(uint pixels) const { return pixels == 4 ? fours : threes; }
+  uint begin(uint pixels, uint i) const { return pixels == 4 ? 4 * i : 4 * fours + 3 * i; }
 };
 
 // Tiles of one size in a group: `count` of them, from the `first` on, counted over all images of
 // the chunk. They lie from `panel` on.
 struct TileRun {
-  uint rows, columns;  // in points
+  uint rows, columns;  // of outputs
   size_t first, count, panel;
 };
 
@@ -38,7 +38,8 @@ struct TileGroup {
 class Tiling {
 public:
   // For outputs of height × width pixels.
-  Tiling(uint height, uint width, uint panel): rows(height), columns(width), panel(panel) {}
+  Tiling(uint height, uint width, const Winograd& kernels)
+      : rows(height), columns(width), panel(kernels.panel), side(kernels.side) {}
 
   // Returns the number of groups of a chunk, each of about 32 tiles.
   uint groups(uint images) const;
@@ -66,23 +67,24 @@ public:
   // tiles that have this point, because small tiles have fewer points.
   template <typename Work>
   void eachPoint(const TileGroup& group, Work&& work) const {
-    for (uint i = 0; i < Winograd::SIDE; ++i) {
-      for (uint j = 0; j < Winograd::SIDE; ++j) {
+    auto has = [&](uint outputs, uint point) { return outputs == 4 || point + 1 < side; };
+    for (uint i = 0; i < side; ++i) {
+      for (uint j = 0; j < side; ++j) {
         PanelRun runs[4];
         size_t count = 0;
         for (auto& run: group.runs) {
-          if (run.count > 0 && i < run.rows && j < run.columns) {
+          if (run.count > 0 && has(run.rows, i) && has(run.columns, j)) {
             runs[count++] = {run.panel, run.count};
           }
         }
-        if (count > 0) work(i * Winograd::SIDE + j, kj::arrayPtr(runs, count));
+        if (count > 0) work(i * side + j, kj::arrayPtr(runs, count));
       }
     }
   }
 
 private:
   CutSide rows, columns;
-  uint panel;
+  uint panel, side;
 };
 
 }  // namespace nn::cpu
