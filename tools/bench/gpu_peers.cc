@@ -74,7 +74,7 @@ private:
 
   Figure figure(AskedProgram& asked, uint limit_s) {
     auto figure = figureOf(asked.ask(limit_s), "images_per_s");
-    figure.how = mode;
+    figure.how = kj::str(mode);
     return figure;
   }
 
@@ -95,7 +95,7 @@ private:
       }
     }
     if (best.value == nullptr) best.reason = kj::strArray(reasons, "; ");
-    best.how = mode;
+    best.how = kj::str(mode);
     return best;
   }
 };

@@ -25,7 +25,6 @@ constexpr const char* SMALL = "inception-bn-28-small";
 constexpr PeerRow ROWS[] = {
     {PeerRow::SPEED, "inception-small", "MXNet's small Inception for 28×28, fp32", INCEPTION, SMALL,
         2, 128},
-    {PeerRow::BF16, "inception-small-bf16", "the same in bf16", INCEPTION, SMALL, 2, 128},
     {PeerRow::BETTER, "airbench94", "the network of airbench94, fp32 or bf16",
         "tests/peers/airbench94.toml", "airbench94", 2, 1024},
     {PeerRow::SPEED, "mlp-sigmoid", "784-100-10 with sigmoid, one thread",
@@ -39,7 +38,7 @@ constexpr PeerRow ROWS[] = {
     {PeerRow::SPEED, "resnet-20", "residual, 20 layers, 28×28", "configs/cifar10_resnet20.toml",
         "resnet-20", 2, 128},
     {PeerRow::SPEED, "lenet", "LeNet with tanh", "configs/fashion_mnist_dist_sync.toml", "lenet", 2,
-        128},
+        64},
     {PeerRow::WORKERS, "two-workers",
         "the small Inception in two workers of one thread, through the store, or DDP over gloo; "
         "ours also reads and augments records, and always makes 24 steps, whatever --seconds says",
@@ -48,6 +47,10 @@ constexpr PeerRow ROWS[] = {
     {PeerRow::DISTURBED, "disturbed", "the small Inception beside a process that fills one core",
         INCEPTION, SMALL, 2, 128},
 };
+
+constexpr kj::StringPtr USUAL_BF16_ROWS[] = {
+    "inception-small-bf16"_kj, "resnet-56-bf16"_kj, "lenet-bf16"_kj};
+constexpr kj::StringPtr BF16_ENDING = "-bf16"_kj;
 
 enum class Precision { FP32, BF16 };
 
@@ -75,8 +78,8 @@ Ended runOurs(const PeerRow& row, Precision precision, kj::ArrayPtr<const kj::St
   return runProgram(words);
 }
 
-Ended runTheirs(
-    const PeerRow& row, kj::StringPtr python, Precision precision, uint seconds, uint workers) {
+Ended runTheirs(const PeerRow& row, kj::StringPtr python, Precision precision, uint seconds,
+    uint workers = 1, bool compiled = false) {
   kj::Vector<kj::String> words;
   if (row.what != PeerRow::MEMORY) {
     // Makes the C library keep freed memory, and avoid mapping large arrays anew in each step, as
@@ -94,6 +97,7 @@ Ended runTheirs(
   words.add(kj::str("--seconds=", seconds));
   words.add(kj::str("--workers=", workers));
   words.add(kj::str("--precision=", precision == Precision::BF16 ? "bf16" : "fp32"));
+  if (compiled) words.add(kj::str("--compile=default"));
   return runProgram(words);
 }
 
@@ -120,14 +124,15 @@ kj::String runnerPath() {
   return own.parent().parent().append(kj::Path({"runner", "runner"})).toString(true);
 }
 
-Figure ourWorkers(const PeerRow& row) {
+Figure ourWorkers(const PeerRow& row, Precision precision) {
   char folder[] = "/tmp/bench-peers-XXXXXX";
   KJ_REQUIRE(::mkdtemp(folder) != nullptr, "no folder in /tmp");
   KJ_DEFER(kj::newDiskFilesystem()->getRoot().remove(kj::Path({"tmp", kj::str(folder + 5)})));
   auto ended = runProgram(kj::arr(runnerPath(), kj::str("run"), kj::str(row.file),
       kj::str("--runs=", static_cast<const char*>(folder)),
       kj::str("--set=data.batch_size=", row.batch),
-      kj::str("--set=cluster.threads_per_worker=", row.threads)));
+      kj::str("--set=cluster.threads_per_worker=", row.threads),
+      kj::str("--set=train.precision=", precision == Precision::BF16 ? "bf16" : "fp32")));
   if (ended.exitCode != 0) return {nullptr, ended.reason()};
   auto record = runner::readRunRecord(kj::str(static_cast<const char*>(folder), "/two_workers/1"));
   return {speedOf(record), nullptr};
@@ -143,44 +148,49 @@ Figure combined(Figure first, Figure second, Combine&& combine) {
   return first;
 }
 
-// Runs a measurement of one side.
-using Run = kj::FunctionParam<Ended(Precision precision)>;
-
-Figure speed(Run& run, Precision precision) {
-  return figureOf(run(precision), "images_per_s");
-}
+// Measures the speed of one side.
+using Speed = kj::FunctionParam<Figure(Precision precision)>;
 
 // Ours says so if a processor has no bf16. No other failure is ignored.
 bool isRefusal(kj::StringPtr reason) {
   return ::strstr(reason.cStr(), "AVX512_BF16") != nullptr;
 }
 
-Figure betterSpeed(Run& run) {
-  auto fp32 = speed(run, Precision::FP32);
-  fp32.how = "fp32"_kj;
-  auto bf16 = speed(run, Precision::BF16);
-  bf16.how = "bf16"_kj;
+Figure betterSpeed(Speed& speed) {
+  auto named = [&](Precision precision, kj::StringPtr name) {
+    auto figure = speed(precision);
+    figure.how = kj::str(name, figure.how.size() > 0 ? ", " : "", figure.how);
+    return figure;
+  };
+  auto fp32 = named(Precision::FP32, "fp32");
+  auto bf16 = named(Precision::BF16, "bf16");
   if (bf16.value == nullptr) return isRefusal(bf16.reason) ? kj::mv(fp32) : kj::mv(bf16);
   return bf16.value.orDefault(0) > fp32.value.orDefault(kj::inf()) ? kj::mv(bf16) : kj::mv(fp32);
 }
 
-Figure disturbedPart(Run& run) {
-  auto quiet = speed(run, Precision::FP32);
+Figure disturbedPart(Speed& speed) {
+  auto quiet = speed(Precision::FP32);
   BusyCore busy;
-  auto disturbed = speed(run, Precision::FP32);
+  auto disturbed = speed(Precision::FP32);
   return combined(kj::mv(quiet), kj::mv(disturbed), [](double a, double b) { return b / a; });
 }
 
-// For rows that measure both sides alike: SPEED, BF16, BETTER, DISTURBED.
-Figure measure(const PeerRow& row, Run run) {
-  switch (row.what) {
-    case PeerRow::BETTER:
-      return betterSpeed(run);
-    case PeerRow::DISTURBED:
-      return disturbedPart(run);
-    default:
-      return speed(run, row.what == PeerRow::BF16 ? Precision::BF16 : Precision::FP32);
+// PyTorch's speed in its faster mode. Where torch.compile() does not work, that is the other one.
+Figure fasterMode(const PeerRow& row, kj::StringPtr python, Precision precision, uint seconds) {
+  auto measure = [&](bool compiled) {
+    return figureOf(runTheirs(row, python, precision, seconds, 1, compiled), "images_per_s");
+  };
+  auto eager = measure(false);
+  if (eager.value == nullptr) return eager;
+  auto compiled = measure(true);
+  KJ_IF_MAYBE(speed, compiled.value) {
+    bool isFaster = *speed > KJ_ASSERT_NONNULL(eager.value);
+    auto& better = isFaster ? compiled : eager;
+    better.how = kj::str(isFaster ? "compiled" : "eager");
+    return kj::mv(better);
   }
+  eager.how = kj::str("eager; torch.compile() failed");
+  return eager;
 }
 
 kj::StringPtr unitOf(PeerRow::What what) {
@@ -200,34 +210,66 @@ Figure peakMegabytes(const Ended& ended) {
   return figure;
 }
 
-Figure ours(const PeerRow& row, uint seconds) {
-  if (row.what == PeerRow::WORKERS) return ourWorkers(row);
+// A row in one precision. Rows that measure both ignore it.
+struct Measured {
+  const PeerRow& row;
+  Precision precision;
+};
+
+Figure ours(Measured what, uint seconds) {
+  auto& row = what.row;
   auto time = kj::str("--seconds=", seconds);
   auto run = [&](Precision precision) { return runOurs(row, precision, {"--no-check"_kj, time}); };
-  if (row.what == PeerRow::MEMORY) return peakMegabytes(run(Precision::FP32));
-  return measure(row, run);
+  auto speed = [&](Precision precision) { return figureOf(run(precision), "images_per_s"); };
+  Speed speedOf(speed);
+  switch (row.what) {
+    case PeerRow::SPEED:
+      return speed(what.precision);
+    case PeerRow::BETTER:
+      return betterSpeed(speedOf);
+    case PeerRow::WORKERS:
+      return ourWorkers(row, what.precision);
+    case PeerRow::MEMORY:
+      return peakMegabytes(run(Precision::FP32));
+    case PeerRow::DISTURBED:
+      return disturbedPart(speedOf);
+  }
+  KJ_UNREACHABLE;
 }
 
-Figure theirs(const PeerRow& row, kj::StringPtr python, uint seconds) {
-  uint workers = row.what == PeerRow::WORKERS ? WORKERS : 1;
-  auto run = [&](Precision precision) {
-    return runTheirs(row, python, precision, seconds, workers);
+Figure theirs(Measured what, kj::StringPtr python, uint seconds) {
+  auto& row = what.row;
+  auto faster = [&](Precision precision) { return fasterMode(row, python, precision, seconds); };
+  Speed fasterOf(faster);
+  auto eager = [&](Precision precision) {
+    return figureOf(runTheirs(row, python, precision, seconds), "images_per_s");
   };
-  if (row.what != PeerRow::MEMORY) return measure(row, run);
-  return combined(peakMegabytes(run(Precision::FP32)),
-      peakMegabytes(runPeerScript(python, {"--import-only"_kj, "--json"_kj})),
-      [](double whole, double load) { return whole - load; });
+  Speed eagerOf(eager);
+  switch (row.what) {
+    case PeerRow::SPEED:
+      return faster(what.precision);
+    case PeerRow::BETTER:
+      return betterSpeed(fasterOf);
+    case PeerRow::WORKERS:
+      return figureOf(runTheirs(row, python, what.precision, seconds, WORKERS), "images_per_s");
+    case PeerRow::MEMORY:
+      return combined(peakMegabytes(runTheirs(row, python, Precision::FP32, seconds)),
+          peakMegabytes(runPeerScript(python, {"--import-only"_kj, "--json"_kj})),
+          [](double whole, double load) { return whole - load; });
+    case PeerRow::DISTURBED:
+      return disturbedPart(eagerOf);
+  }
+  KJ_UNREACHABLE;
 }
 
-kj::Maybe<kj::String> checkOurs(const PeerRow& row) {
+kj::Maybe<kj::String> checkOurs(Measured what) {
   auto check = [&](Precision precision) -> kj::Maybe<kj::String> {
-    auto ended = runOurs(row, precision, {"--steps=1"_kj});
+    auto ended = runOurs(what.row, precision, {"--steps=1"_kj});
     if (ended.exitCode == 0) return nullptr;
     return ended.reason();
   };
-  if (row.what == PeerRow::BF16) return check(Precision::BF16);
+  if (what.row.what != PeerRow::BETTER) return check(what.precision);
   KJ_IF_MAYBE(reason, check(Precision::FP32)) return kj::mv(*reason);
-  if (row.what != PeerRow::BETTER) return nullptr;
   KJ_IF_MAYBE(reason, check(Precision::BF16)) {
     if (!isRefusal(*reason)) return kj::mv(*reason);
   }
@@ -238,14 +280,27 @@ kj::Maybe<kj::String> checkOurs(const PeerRow& row) {
 
 constinit const kj::ArrayPtr<const PeerRow> PEER_ROWS = ROWS;
 
-kj::Own<Contest> contestOf(const PeerRow& row, kj::StringPtr python, uint seconds) {
-  auto contest = kj::heap<Contest>();
-  contest->name = kj::str(row.name);
-  contest->unit = unitOf(row.what);
-  contest->check = [&row]() { return checkOurs(row); };
-  contest->ours = [&row, seconds]() { return ours(row, seconds); };
-  contest->theirs = [&row, python, seconds]() { return theirs(row, python, seconds); };
-  return contest;
+kj::Vector<kj::StringPtr> usualPeerRows() {
+  kj::Vector<kj::StringPtr> names;
+  for (auto& row: ROWS) names.add(row.name);
+  for (auto name: USUAL_BF16_ROWS) names.add(name);
+  return names;
+}
+
+kj::Maybe<kj::Own<Contest>> contestNamed(kj::StringPtr name, kj::StringPtr python, uint seconds) {
+  for (auto& row: ROWS) {
+    bool inBf16 = row.hasBf16() && name == kj::str(row.name, BF16_ENDING);
+    if (name != row.name && !inBf16) continue;
+    Measured what = {row, inBf16 ? Precision::BF16 : Precision::FP32};
+    auto contest = kj::heap<Contest>();
+    contest->name = kj::str(name);
+    contest->unit = unitOf(row.what);
+    contest->check = [what]() { return checkOurs(what); };
+    contest->ours = [what, seconds]() { return ours(what, seconds); };
+    contest->theirs = [what, python, seconds]() { return theirs(what, python, seconds); };
+    return kj::mv(contest);
+  }
+  return nullptr;
 }
 
 void requirePeerScript() {

@@ -16,12 +16,12 @@ using kj::uint;
 // One comparison. `ours` runs FILE with settings. `theirs` runs a network of
 // tests/peers/networks.py. Both use `threads` threads on a batch of `batch` images.
 struct PeerRow {
-  // What a figure means, and whether more or less is better.
+  // What a figure means, and whether more or less is better. PyTorch's speed is that of its faster
+  // mode, as it comes or with torch.compile().
   enum What {
-    SPEED,      // images/s of training steps, in fp32
-    BF16,       // the same in bf16
+    SPEED,      // images/s of training steps, in fp32 or bf16
     BETTER,     // the same in fp32 or bf16, whichever is faster
-    WORKERS,    // images/s of two workers together, which exchange gradients
+    WORKERS,    // images/s of two workers together, which exchange gradients, in fp32 or bf16
     MEMORY,     // largest MB; theirs without the memory for loading PyTorch. Less is better
     DISTURBED,  // the share of SPEED that remains beside a process that fills one core
   } what;
@@ -32,15 +32,20 @@ struct PeerRow {
   uint threads;
   uint batch;
   uint classes = 0;  // of an assumed data set: see `bench train --classes`
+
+  // Whether the row can be measured in bf16, too, by the name NAME-bf16.
+  bool hasBf16() const { return what == SPEED || what == WORKERS; }
 };
 
 extern const kj::ArrayPtr<const PeerRow> PEER_ROWS;
+// The rows that are measured if none is named.
+kj::Vector<kj::StringPtr> usualPeerRows();
 
 // A figure, or why there is none.
 struct Figure {
   kj::Maybe<double> value;
   kj::String reason;
-  kj::StringPtr how = ""_kj;  // the fastest one of several precisions or modes
+  kj::String how{};  // the fastest one of several precisions or modes
 };
 
 // Returns the number after `key` in the output of a program, or why there is none.
@@ -56,9 +61,10 @@ struct Contest {
   kj::Function<Figure()> theirs;
 };
 
-// A measurement takes about `seconds`. `check` compares our steps with the reference
-// implementation's, in each precision that the row measures.
-kj::Own<Contest> contestOf(const PeerRow& row, kj::StringPtr python, uint seconds);
+// Returns the row NAME, or NAME-bf16. Null if there is none. A measurement takes about `seconds`.
+// `check` compares our steps with the reference implementation's, in each precision that the row
+// measures.
+kj::Maybe<kj::Own<Contest>> contestNamed(kj::StringPtr name, kj::StringPtr python, uint seconds);
 
 // The script that measures PyTorch.
 constexpr kj::StringPtr PEER_SCRIPT = "tests/peers/train_step.py"_kj;

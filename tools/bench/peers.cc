@@ -62,7 +62,7 @@ private:
   // Measures in rounds: ours, theirs, ours, theirs. Without a peer, only ours. Adds the figures to
   // `all` and returns why a measurement failed, or null. A failure ends the row, but its earlier
   // rounds count.
-  kj::Maybe<kj::String> measure(Contest& contest, bool hasPeer, Rounds& all, kj::StringPtr& how);
+  kj::Maybe<kj::String> measure(Contest& contest, bool hasPeer, Rounds& all, kj::String& how);
   // Returns the cells of a row, and prints a row of JSON. `missing` says why there is no peer.
   kj::Array<kj::String> report(Contest& contest, const kj::Maybe<kj::String>& missing);
 
@@ -92,20 +92,22 @@ kj::MainFunc BenchPeers::getMain() {
       "Trains the same networks with this program and with PyTorch (scripts in tests/peers), in "
       "alternation. Prints the medians of both, and of the ratios ours / theirs, over the rounds. "
       "Each measurement is a process of its own. Ours is `bench train`, which first checks its "
-      "values; with two workers it is `runner run`. A row that fails says why, and makes the exit "
-      "code 1. Run it from the project's folder, with nothing else running on the machine.\n"
+      "values; with two workers it is `runner run`. PyTorch's speed is that of its faster mode, as "
+      "it comes or with torch.compile(). A row that fails says why, and makes the exit code 1. Run "
+      "it from the project's folder, with nothing else running on the machine.\n"
       "\n"
       "PyTorch is the newest one that loads, from the active virtual environment, every python3 on "
       "the path, and Debian's package python3-torch. --python or the environment variable "
       "RUNNER_PYTHON names another one.\n"
       "\n"
       "  bench peers\n"
-      "  bench peers mlp lenet --rounds 3 --seconds 2\n"
+      "  bench peers mlp lenet-bf16 --rounds 3 --seconds 2\n"
       "  bench peers lenet-compiled --device cuda --python ~/environments/torch\n"
       "\n"
       "For `memory`, less is better; for all others, more. NAME is one of\n"
       "\n",
       kj::strArray(known, ""),
+      "\nRows with no precision of their own have a second name that ends in -bf16.\n"
       "\nWith --device cuda, no data set is needed and our values are not checked. PyTorch's "
       "process stays through all rounds of a row: the time for compiling is not counted, but "
       "limited. NAME is one of ",
@@ -134,9 +136,7 @@ kj::MainFunc BenchPeers::getMain() {
 kj::Vector<kj::Own<Contest>> BenchPeers::contestsOf(kj::StringPtr word) {
   if (onGpu) return gpuContests(word, python, seconds);
   kj::Vector<kj::Own<Contest>> contests;
-  for (auto& row: PEER_ROWS) {
-    if (word == row.name) contests.add(contestOf(row, python, seconds));
-  }
+  KJ_IF_MAYBE(contest, contestNamed(word, python, seconds)) contests.add(kj::mv(*contest));
   return contests;
 }
 
@@ -158,7 +158,7 @@ Validity BenchPeers::run() {
     if (onGpu) {
       for (auto& network: GPU_NETWORKS) names.add(network.name);
     } else {
-      for (auto& row: PEER_ROWS) names.add(row.name);
+      names = usualPeerRows();
     }
   }
   for (auto name: names) {
@@ -183,7 +183,7 @@ Validity BenchPeers::run() {
 }
 
 kj::Maybe<kj::String> BenchPeers::measure(
-    Contest& contest, bool hasPeer, Rounds& all, kj::StringPtr& how) {
+    Contest& contest, bool hasPeer, Rounds& all, kj::String& how) {
   KJ_IF_MAYBE(reason, contest.check()) return kj::mv(*reason);
   for (uint round = 1; round <= rounds; ++round) {
     auto our = contest.ours();
@@ -197,7 +197,7 @@ kj::Maybe<kj::String> BenchPeers::measure(
     }
     auto their = contest.theirs();
     if (their.value == nullptr) return kj::str("PyTorch: ", their.reason);
-    how = their.how;
+    how = kj::str(their.how);
     all.ours.add(ours);
     all.theirs.add(KJ_ASSERT_NONNULL(their.value));
     all.ratios.add(ours / all.theirs.back());
@@ -208,7 +208,7 @@ kj::Maybe<kj::String> BenchPeers::measure(
 
 kj::Array<kj::String> BenchPeers::report(Contest& contest, const kj::Maybe<kj::String>& missing) {
   Rounds all;
-  kj::StringPtr how = "";
+  kj::String how;
   const auto failure = measure(contest, missing == nullptr, all, how);
   KJ_IF_MAYBE(reason, failure) {
     failed = true;
@@ -243,7 +243,10 @@ kj::Array<kj::String> BenchPeers::report(Contest& contest, const kj::Maybe<kj::S
   kj::Vector<kj::String> row;
   row.add(kj::str(contest.name));
   row.add(kj::str(contest.unit));
-  for (auto& figure: figures) row.add(kj::mv(figure.second));
+  for (auto& [key, value]: figures) {
+    bool hasMode = key == "theirs" && how.size() > 0;
+    row.add(hasMode ? kj::str(value, " (", how, ")") : kj::mv(value));
+  }
   // A row of which some rounds succeeded has only figures.
   if (figures.size() < 5) row.add(kj::str(noteKey, ": ", note));
   while (row.size() < 7) row.add(kj::str());
