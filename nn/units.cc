@@ -33,6 +33,7 @@ public:
             .id = unitOf[i],
             .output = &node,
             .segment = segmentOf(graph, i)};
+        takeActivationBefore(unit);
         for (NodeId input: node.inputs) addInput(unit, unitOf[input]);
         units.add(kj::mv(unit));
       }
@@ -64,6 +65,23 @@ private:
 
   // Whether a single node reads the unit's value.
   bool isAlone(const Unit& unit) const { return readers[unit.output - graph.nodes.begin()] == 1; }
+
+  // Lets a max pool apply the activation of the unit before it, which then has fewer values to go
+  // through. A function that never falls does not change which value is the largest. Where it makes
+  // several values equal, the pool takes the first of those that were largest before. A batch norm
+  // applies its activation in a pass that it needs anyway.
+  void takeActivationBefore(Unit& pool) {
+    bool isMax = pool.is<Pool>() && pool.node->op.get<Pool>().function == Pool::MAX;
+    if (!isMax) return;
+    auto& before = units[unitOf[pool.node->inputs[0]]];
+    KJ_IF_MAYBE(function, before.activation) {
+      bool rises = *function != Activation::GELU;
+      bool takes = rises && !before.is<BatchNorm>() && isAlone(before);
+      if (!takes || !fusion.takesActivation(pool, *function)) return;
+      pool.activation = *function;
+      before.activation = nullptr;
+    }
+  }
 
   // Makes node `i` part of a unit before it, and returns true, if the backend can.
   bool join(NodeId i) {

@@ -54,6 +54,30 @@ TEST_CASE("units: validation leaves dropout out, also between a unit and its act
   CHECK(units[2].inputs[0] == 1);
 }
 
+TEST_CASE("units: a max pool takes the activation before it, if nothing else reads that") {
+  constexpr Pool MAX = {Pool::MAX, 2, 2, 0, Pool::FLOOR},
+                 AVERAGE = {Pool::AVERAGE, 2, 2, 0, Pool::FLOOR};
+  struct Case {
+    Activation::Function function;
+    Pool pool;
+    bool isReadTwice;
+    bool moves;
+  };
+  for (auto& c: {Case{Activation::TANH, MAX, false, true}, Case{Activation::RELU, MAX, false, true},
+           Case{Activation::GELU, MAX, false, false}, Case{Activation::TANH, AVERAGE, false, false},
+           Case{Activation::TANH, MAX, true, false}}) {
+    Net net({3, 8, 8});
+    auto active = net.add(Activation{c.function}, {net.conv(0)});
+    auto pooled = net.add(c.pool, {active});
+    auto logits = net.dense(pooled);
+    if (c.isReadTwice) net.relu(active);
+    Graph graph = net.builder.finish(logits, {});
+    auto units = unitsOf(graph, Phase::TRAIN, FUSION);
+    CHECK((units[1].activation == nullptr) == c.moves);
+    CHECK((units[2].activation != nullptr) == c.moves);
+  }
+}
+
 TEST_CASE("units: a unit without parameters before it does not train, nor one beside the loss") {
   Net net({3, 8, 8});
   auto before = net.add(Scale{0.5f}, {0});
