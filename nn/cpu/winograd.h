@@ -32,6 +32,7 @@ struct PanelRun {
 // Networks" (2016, arXiv 1509.09308). Let g be a filter, y a 4×4 tile of the output, and x the
 // patch of the input that it depends on, which has 6×6 or 8×8 pixels:
 //   y  = A'[(G g G') ⊙ (B' x B)] A        dg = G'[(B' x B) ⊙ (A dy A')] G
+//   dx = B[(G g G') ⊙ (A dy A')] B'
 // Here ⊙ multiplies element by element. Summed over channels, images and tiles, it becomes 36 or 64
 // independent matrix products, one per *point*. The points are pairs of
 //   0, ±5/8, ±3/2, ∞         for 3×3 windows,
@@ -79,6 +80,9 @@ struct WinogradImages {
   // v = B' x B.
   void (*transformInput)(
       const void* x, unsigned height, unsigned width, const Tile& tile, size_t blocks, float* v);
+  // dx += B v B', the transposed operation.
+  void (*transformInputBack)(
+      const float* v, const Tile& tile, size_t blocks, void* dx, unsigned height, unsigned width);
   // m = A dy A'. Here `tile` begins at its first output. Adds the sums of its pixels to `sums`,
   // block by block, unless `sums` is null.
   void (*transformGradient)(const void* dy, unsigned height, unsigned width, const Tile& tile,

@@ -64,7 +64,9 @@ public:
         kernels(kernelsOf(shape)),
         images(imagesOf(shape)),
         ahead(shape.in, shape.out, shape.op.pad, shape.block, kernels),
-        back(shape.out, shape.in, shape.op.kernel - 1 - shape.op.pad, shape.block, kernels) {}
+        back(shape.out, shape.in, shape.op.kernel - 1 - shape.op.pad, shape.block, kernels),
+        transposes(shape.element == Element::FLOAT32 &&
+                   4 * ahead.tiling.tiles() < 3 * back.tiling.tiles()) {}
 
   InputLayouts inputLayouts() const override { return {Layout::BLOCKED, Layout::BLOCKED}; }
   kj::Own<Task> forward(Place x, Place y, Buffer& scratch) override;
@@ -87,6 +89,10 @@ private:
   const Winograd& kernels;
   const WinogradImages& images;
   const WinogradPass ahead, back;
+  // Whether the gradient of the input is computed with the tiles of the output, and added up where
+  // their patches overlap. If the output is much smaller than the input, these are fewer. Sums of
+  // bfloat16s would be rounded too often.
+  const bool transposes;
 
   // The size of the sums of a lane. Those of the bias follow those of the weights.
   size_t sumFloats() const { return ahead.weightFloats() + ahead.outputs(); }
@@ -94,6 +100,7 @@ private:
   class GroupTask;
   class ImagesTask;
   class BackwardWeightsTask;
+  class TransposedTask;
 
   void pack(const Step& step, const WinogradPass& direction, Buffer& to) const;
   void sumPart(const Step& step, uint part, uint parts) const;
@@ -233,6 +240,50 @@ private:
   }
 };
 
+// The gradient of the input: dx = B[(G g G') ⊙ (A dy A')] B', summed over the tiles.
+class WinogradConvolution::TransposedTask final: public GroupTask {
+public:
+  TransposedTask(WinogradConvolution& own, Place dy, Place dx, Write write, Buffer& scratch)
+      : GroupTask(own, own.ahead, scratch), dy(dy), dx(dx), write(write) {
+    own.arrays.backwardWeights->values = own.back.weightFloats();
+  }
+
+  void run(const Step& step, const Chunk& chunk) override {
+    byte* image = step.memory.at(dx, chunk);
+    for (uint n = 0; write == Write::SET && n < chunk.images; ++n, image += dx.stride_bytes()) {
+      memset(image, 0, direction.fromExtent.values() * sizeof(float));
+    }
+    GroupTask::run(step, chunk);
+  }
+
+protected:
+  void run(const Step& step, const Chunk& chunk, const TileGroup& group, const TileArray& inputs,
+      const TileArray& outputs) override {
+    auto &from = direction.from, &to = direction.to;
+    const byte* gradients = step.memory.at(dy, chunk);
+    direction.tiling.eachTile(group, [&](const Tile& tile, size_t i, size_t image) {
+      own.images.transformGradient(gradients + image * dy.stride_bytes(), to.height, to.width, tile,
+          outputs.blocks, outputs.tile(i), nullptr);
+    });
+    const float* u = step.memory.floatsOf(*own.arrays.backwardWeights, 0);
+    direction.tiling.eachPoint(group, [&](size_t p, kj::ArrayPtr<const PanelRun> runs) {
+      own.kernels.multiply(outputs.point(p), u + p * own.back.pointStride(), inputs.point(p),
+          runs.begin(), runs.size(), outputs.channels, inputs.blocks);
+    });
+    byte* images = step.memory.at(dx, chunk);
+    direction.tiling.eachTile(group, [&](Tile tile, size_t i, size_t image) {
+      tile.row -= direction.pad;
+      tile.column -= direction.pad;
+      own.images.transformInputBack(inputs.tile(i), tile, inputs.blocks,
+          images + image * dx.stride_bytes(), from.height, from.width);
+    });
+  }
+
+private:
+  Place dy, dx;
+  Write write;
+};
+
 kj::Own<Task> WinogradConvolution::forward(Place x, Place y, Buffer& scratch) {
   return kj::heap<ImagesTask>(
       *this, ahead, x, y, Write::SET, *arrays.forwardWeights, shape.addsBias, scratch);
@@ -243,6 +294,7 @@ kj::Own<Task> WinogradConvolution::backwardWeights(Place x, Place dy, Buffer& sc
 }
 
 kj::Own<Task> WinogradConvolution::backwardData(Place dy, Place dx, Write write, Buffer& scratch) {
+  if (transposes) return kj::heap<TransposedTask>(*this, dy, dx, write, scratch);
   return kj::heap<ImagesTask>(*this, back, dy, dx, write, *arrays.backwardWeights, false, scratch);
 }
 
@@ -255,12 +307,13 @@ void WinogradConvolution::pack(const Step& step, const WinogradPass& direction, 
   size_t inStride = isAhead ? taps : taps * direction.to.channels;
   size_t outStride = isAhead ? taps * direction.from.channels : taps;
   size_t inputs = direction.inputs(), block = shape.block;
+  bool turns = !isAhead && !transposes;
   for (size_t k = 0; k < direction.toExtent.blocks; ++k) {
     size_t filters = kj::min(block, direction.to.channels - k * block);
     for (size_t c = 0; c < inputs; ++c) {
       size_t place = kernels.weightsPlace(inputs, direction.toExtent.blocks, c, k);
       kernels.transformWeights(plain + c * inStride + k * block * outStride, outStride,
-          c < direction.from.channels ? filters : 0, !isAhead, packed + place,
+          c < direction.from.channels ? filters : 0, turns, packed + place,
           direction.pointStride());
     }
   }

@@ -99,6 +99,40 @@ struct WinogradImageLoops: WinogradSides<S, window> {
     run(dy, height, width, tile, blocks, m, sums);
   }
 
+  template <size_t R, size_t C>
+  static void inputBackAs(
+      const float* v, const Tile& tile, size_t blocks, void* dx, unsigned height, unsigned width) {
+    constexpr size_t ROWS = R + window - 1, COLUMNS = C + window - 1;
+    auto inside = [](int begin, size_t count, unsigned end) {
+      struct {
+        ptrdiff_t begin, end;
+      } range = {begin < 0 ? -begin : 0, ptrdiff_t(count)};
+      if (begin + range.end > ptrdiff_t(end)) range.end = ptrdiff_t(end) - begin;
+      return range;
+    };
+    auto rows = inside(tile.row, ROWS, height), columns = inside(tile.column, COLUMNS, width);
+    E* to = static_cast<E*>(dx) + (ptrdiff_t(tile.row) * width + tile.column) * ptrdiff_t(B);
+    for (size_t c = 0; c < blocks; c++, v += BLOCK_STRIDE, to += size_t(height) * width * B) {
+      alignas(64) float patch[ROWS][COLUMNS][B];
+      auto at = [&](size_t i, size_t j) INLINE { return S::load(v + (i * SIDE + j) * STRIDE); };
+      auto keep = [&](size_t i, size_t j, V t) INLINE { S::store(patch[i][j], t); };
+      using Rows = typename Sides::template InputBack<ROWS>;
+      Sides::template transform<Rows, typename Sides::template InputBack<COLUMNS>>(at, keep);
+      for (ptrdiff_t i = rows.begin; i < rows.end; i++) {
+        for (ptrdiff_t j = columns.begin; j < columns.end; j++) {
+          put<Write::ADD>(to + (i * ptrdiff_t(width) + j) * ptrdiff_t(B), S::load(patch[i][j]));
+        }
+      }
+    }
+  }
+
+  static void transformInputBack(
+      const float* v, const Tile& tile, size_t blocks, void* dx, unsigned height, unsigned width) {
+    auto run = tile.rows == 4 ? (tile.columns == 4 ? inputBackAs<4, 4> : inputBackAs<4, 3>)
+                              : (tile.columns == 4 ? inputBackAs<3, 4> : inputBackAs<3, 3>);
+    run(v, tile, blocks, dx, height, width);
+  }
+
   template <Write write>
   static void put(E* to, V value) {
     S::store(to, write == Write::ADD ? S::add(S::load(to), value) : value);
@@ -167,6 +201,7 @@ struct WinogradImageLoops: WinogradSides<S, window> {
 
   static constexpr WinogradImages TABLE = {
       .transformInput = transformInput,
+      .transformInputBack = transformInputBack,
       .transformGradient = transformGradient,
       .transformOutput = transformOutput,
   };

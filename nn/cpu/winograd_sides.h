@@ -122,6 +122,40 @@ struct WinogradSides {
     }
   };
 
+  // d = B t.
+  template <size_t points>
+  struct InputBack {
+    static constexpr size_t INPUTS = points, OUTPUTS = points, PARTS = 2;
+
+    // Even elements come from 0 and the pairs, odd ones from ∞ and the pairs.
+    template <size_t part>
+    static INLINE void run(auto&& at, auto&& put) {
+      constexpr bool odd = part == 1, hasOwn = !odd || points == SIDE;
+      V terms[PAIRS];
+#pragma GCC unroll 3
+      for (size_t p = 0; p < PAIRS; p++) {
+        V plus = at(2 * p + 1), minus = at(2 * p + 2);
+        terms[p] = odd ? S::mul(S::set(X[p]), S::sub(plus, minus)) : S::add(plus, minus);
+      }
+      V own = hasOwn ? at(odd ? SIDE - 1 : 0) : S::zero();
+      // `n` counts the even powers of the polynomials, whose highest coefficient is 1.
+#pragma GCC unroll 4
+      for (size_t n = 0; n < PAIRS + (hasOwn ? 1 : 0); n++) {
+        V sum = n == PAIRS ? own : hasOwn ? S::mul(S::set(C.all[n]), own) : S::zero();
+        size_t shifted = odd ? n : n - 1;
+        if (shifted < PAIRS) {
+#pragma GCC unroll 3
+          for (size_t p = 0; p < PAIRS; p++) {
+            bool isHighest = shifted == PAIRS - 1;
+            sum = isHighest ? S::add(sum, terms[p])
+                            : S::fma(S::set(C.others[p][shifted]), terms[p], sum);
+          }
+        }
+        put(2 * n + part, sum);
+      }
+    }
+  };
+
   // y = A' m.
   template <size_t points>
   struct Output {
@@ -233,8 +267,8 @@ struct WinogradSides {
     if constexpr (Transform::PARTS > 4) Transform::template run<4>(at, put);
   }
 
-  // A part of the rows' transform, and the columns' transform of what it makes: two rows, or three
-  // of a gradient of 5×5 weights. They mostly fit into registers.
+  // A part of the rows' transform, and the columns' transform of what it makes: two rows, three of
+  // a gradient of 5×5 weights, or half of a patch. One or two rows fit into registers.
   template <typename Rows, typename Columns, size_t part>
   static INLINE void alongBoth(auto&& at, auto&& put) {
     V half[SIDE][Columns::INPUTS];

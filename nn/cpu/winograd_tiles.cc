@@ -22,8 +22,7 @@ CutSide::CutSide(uint pixels): fours(pixels / 4), threes(0) {
 }
 
 uint Tiling::groups(uint images) const {
-  size_t perImage = size_t(rows.fours + rows.threes) * (columns.fours + columns.threes);
-  return (images * perImage + GROUP_TILES - 1) / GROUP_TILES;
+  return (images * tiles() + GROUP_TILES - 1) / GROUP_TILES;
 }
 
 TileGroup Tiling::group(uint images, uint index) const {

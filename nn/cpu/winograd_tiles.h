@@ -41,6 +41,10 @@ public:
   Tiling(uint height, uint width, const Winograd& kernels)
       : rows(height), columns(width), panel(kernels.panel), side(kernels.side) {}
 
+  // Returns the number of tiles of an image.
+  size_t tiles() const {
+    return size_t(rows.fours + rows.threes) * (columns.fours + columns.threes);
+  }
   // Returns the number of groups of a chunk, each of about 32 tiles.
   uint groups(uint images) const;
   TileGroup group(uint images, uint index) const;
