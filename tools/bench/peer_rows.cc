@@ -121,7 +121,7 @@ kj::String runnerPath() {
   ssize_t size;
   KJ_SYSCALL(size = ::readlink("/proc/self/exe", path, sizeof(path)));
   auto own = kj::Path::parse(kj::heapString(path + 1, size - 1));
-  return own.parent().parent().append(kj::Path({"runner", "runner"})).toString(true);
+  return own.parent().parent().parent().append(kj::Path({"runner", "runner"})).toString(true);
 }
 
 Figure ourWorkers(const PeerRow& row, Precision precision) {
