@@ -66,10 +66,10 @@ private:
   // Whether a single node reads the unit's value.
   bool isAlone(const Unit& unit) const { return readers[unit.output - graph.nodes.begin()] == 1; }
 
-  // Lets a max pool apply the activation of the unit before it, which then has fewer values to go
-  // through. A function that never falls does not change which value is the largest. Where it makes
-  // several values equal, the pool takes the first of those that were largest before. A batch norm
-  // applies its activation in a pass that it needs anyway.
+  // Lets a max pool apply the activation of the unit before it. With a stride, the pool's output
+  // has fewer values. A function that never falls does not change which value is the largest. Where
+  // it makes several values equal, the pool takes the first of those that were largest before. A
+  // batch norm applies its activation in a pass that it needs anyway.
   void takeActivationBefore(Unit& pool) {
     bool isMax = pool.is<Pool>() && pool.node->op.get<Pool>().function == Pool::MAX;
     if (!isMax) return;

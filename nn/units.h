@@ -31,7 +31,7 @@ struct Unit {
 
   kj::Maybe<const Node&> folded;  // the batch norm that is folded into this convolution
   bool hasResidual = false;       // the second of `inputs` is added to the output
-  // Of the node itself. A max pool may have that of the unit before it.
+  // Applied to what the node computes. A max pool may apply that of the unit before it.
   kj::Maybe<Activation::Function> activation;
 
   // The loss depends on the unit, and the unit depends on parameters: its own, or those of units

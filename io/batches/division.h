@@ -26,9 +26,9 @@ struct MemberChange {
   uint64_t from = 0;
 
   // Returns the latest step from which on the new members divide the records. Steps that were begun
-  // end as they began. At the end of an epoch it may be one step earlier: nobody begins the step
-  // after what was the end before all pushes of the epoch are answered, and then all know of all
-  // losses in its last step.
+  // end as they began. At the end of an epoch it may be one step earlier. There, every worker waits
+  // for the answers to all its pushes before it begins the next step. Then it knows of all losses
+  // in the last step.
   uint64_t first() const { return joins ? step : from > 0 ? from : step + 2; }
 
   bool operator==(const MemberChange&) const = default;

@@ -20,7 +20,8 @@ const WinogradImages& imagesOf(const ConvolutionShape& shape) {
 }
 
 // One convolution from images to images: the forward pass, or the gradient of the input as a
-// convolution of the output's with the weights turned and transposed.
+// convolution of the output's with the weights turned and transposed. (TransposedTask does not turn
+// them.)
 struct WinogradPass {
   Shape from, to;
   uint pad;
@@ -249,9 +250,11 @@ public:
   }
 
   void run(const Step& step, const Chunk& chunk) override {
-    byte* image = step.memory.at(dx, chunk);
-    for (uint n = 0; write == Write::SET && n < chunk.images; ++n, image += dx.stride_bytes()) {
-      memset(image, 0, direction.fromExtent.values() * sizeof(float));
+    if (write == Write::SET) {
+      byte* image = step.memory.at(dx, chunk);
+      for (uint n = 0; n < chunk.images; ++n, image += dx.stride_bytes()) {
+        memset(image, 0, direction.fromExtent.values() * sizeof(float));
+      }
     }
     GroupTask::run(step, chunk);
   }

@@ -103,14 +103,13 @@ struct WinogradImageLoops: WinogradSides<S, window> {
   static void inputBackAs(
       const float* v, const Tile& tile, size_t blocks, void* dx, unsigned height, unsigned width) {
     constexpr size_t ROWS = R + window - 1, COLUMNS = C + window - 1;
-    auto inside = [](int begin, size_t count, unsigned end) {
-      struct {
-        ptrdiff_t begin, end;
-      } range = {begin < 0 ? -begin : 0, ptrdiff_t(count)};
-      if (begin + range.end > ptrdiff_t(end)) range.end = ptrdiff_t(end) - begin;
-      return range;
+    // The part of the patch that the image has room for.
+    auto first = [](ptrdiff_t origin) { return origin < 0 ? -origin : 0; };
+    auto last = [](ptrdiff_t origin, ptrdiff_t count, ptrdiff_t side) {
+      return origin + count > side ? side - origin : count;
     };
-    auto rows = inside(tile.row, ROWS, height), columns = inside(tile.column, COLUMNS, width);
+    ptrdiff_t rowBegin = first(tile.row), rowEnd = last(tile.row, ROWS, height);
+    ptrdiff_t columnBegin = first(tile.column), columnEnd = last(tile.column, COLUMNS, width);
     E* to = static_cast<E*>(dx) + (ptrdiff_t(tile.row) * width + tile.column) * ptrdiff_t(B);
     for (size_t c = 0; c < blocks; c++, v += BLOCK_STRIDE, to += size_t(height) * width * B) {
       alignas(64) float patch[ROWS][COLUMNS][B];
@@ -118,8 +117,8 @@ struct WinogradImageLoops: WinogradSides<S, window> {
       auto keep = [&](size_t i, size_t j, V t) INLINE { S::store(patch[i][j], t); };
       using Rows = typename Sides::template InputBack<ROWS>;
       Sides::template transform<Rows, typename Sides::template InputBack<COLUMNS>>(at, keep);
-      for (ptrdiff_t i = rows.begin; i < rows.end; i++) {
-        for (ptrdiff_t j = columns.begin; j < columns.end; j++) {
+      for (ptrdiff_t i = rowBegin; i < rowEnd; i++) {
+        for (ptrdiff_t j = columnBegin; j < columnEnd; j++) {
           put<Write::ADD>(to + (i * ptrdiff_t(width) + j) * ptrdiff_t(B), S::load(patch[i][j]));
         }
       }

@@ -323,8 +323,9 @@ private:
         trainStep(state.step + 1 == stretchEnd);
         bool continues = experiment.cluster.onLoss->continues && !experiment.changesAtEpochEnds();
         if (continues && (state.step == epochEnd || isDividedAnew())) {
-          // If a loss in the last step moves the end of the epoch, the worker hears of it before
-          // its pushes are answered. So it does of a second loss, if it knows of one already.
+          // A loss in the last step of an epoch moves its end. All losses of that step take effect
+          // in the same step. So whoever knows of none or of one waits until its pushes are
+          // answered. Then it knows of all.
           verb.restart_s();
           store.settle();
           charge(rpc::TracePoint::PULL, state.times.pull_s, 0);

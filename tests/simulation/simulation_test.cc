@@ -49,8 +49,7 @@ TEST_CASE("jobs that have shown mistakes in the program end well") {
       {2153, "continue"_kj, {{Fault::FREEZE, 0.46944241170498135, 3, 26078 * kj::MILLISECONDS}}},
       {2536, "continue, lookahead"_kj,
           {{Fault::KILL_WORKER, 0.84499105867089164, 2, 103 * kj::MILLISECONDS}}},
-      // Two workers were lost in the last step of an epoch, and a third had begun the next step
-      // when
+      // Two workers were lost in the last step of an epoch, and a third began the next step before
       // it heard of the second loss.
       {53159, "continue, logged often"_kj,
           {{Fault::KILL_WORKER, 0.81022674366147573, 5, 7106 * kj::MILLISECONDS},

@@ -23,8 +23,8 @@ constexpr const char* INCEPTION = "configs/cifar10_local.toml";
 constexpr const char* SMALL = "inception-bn-28-small";
 
 constexpr PeerRow ROWS[] = {
-    {PeerRow::SPEED, "inception-small", "MXNet's small Inception for 28×28, fp32", INCEPTION, SMALL,
-        2, 128},
+    {PeerRow::SPEED, "inception-small", "MXNet's small Inception for 28×28", INCEPTION, SMALL, 2,
+        128},
     {PeerRow::BETTER, "airbench94", "the network of airbench94, fp32 or bf16",
         "tests/peers/airbench94.toml", "airbench94", 2, 1024},
     {PeerRow::SPEED, "mlp-sigmoid", "784-100-10 with sigmoid, one thread",

@@ -16,8 +16,8 @@ using kj::uint;
 // One comparison. `ours` runs FILE with settings. `theirs` runs a network of
 // tests/peers/networks.py. Both use `threads` threads on a batch of `batch` images.
 struct PeerRow {
-  // What a figure means, and whether more or less is better. PyTorch's speed is that of its faster
-  // mode, as it comes or with torch.compile().
+  // What a figure means, and whether more or less is better. For SPEED and BETTER, PyTorch runs in
+  // its faster mode, as it comes or with torch.compile(). For all others it runs as it comes.
   enum What {
     SPEED,      // images/s of training steps, in fp32 or bf16
     BETTER,     // the same in fp32 or bf16, whichever is faster
@@ -61,7 +61,8 @@ struct Contest {
   kj::Function<Figure()> theirs;
 };
 
-// Returns the row NAME, or NAME-bf16. Null if there is none. A measurement takes about `seconds`.
+// Returns the row NAME, or NAME-bf16. Null if there is none. A measurement takes about `seconds`
+// per mode and precision, and PyTorch's time for compiling.
 // `check` compares our steps with the reference implementation's, in each precision that the row
 // measures.
 kj::Maybe<kj::Own<Contest>> contestNamed(kj::StringPtr name, kj::StringPtr python, uint seconds);

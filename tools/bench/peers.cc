@@ -1,5 +1,6 @@
 // `bench peers`: measures our program and PyTorch in alternation.
 #include <kj/debug.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,8 +93,10 @@ kj::MainFunc BenchPeers::getMain() {
       "Trains the same networks with this program and with PyTorch (scripts in tests/peers), in "
       "alternation. Prints the medians of both, and of the ratios ours / theirs, over the rounds. "
       "Each measurement is a process of its own. Ours is `bench train`, which first checks its "
-      "values; with two workers it is `runner run`. PyTorch's speed is that of its faster mode, as "
-      "it comes or with torch.compile(). A row that fails says why, and makes the exit code 1. Run "
+      "values; with two workers it is `runner run`. PyTorch runs in its faster mode, as it comes "
+      "or "
+      "with torch.compile(); for two-workers, memory and disturbed it runs as it comes. A row that "
+      "fails says why, and makes the exit code 1. Run "
       "it from the project's folder, with nothing else running on the machine.\n"
       "\n"
       "PyTorch is the newest one that loads, from the active virtual environment, every python3 on "
@@ -107,7 +110,7 @@ kj::MainFunc BenchPeers::getMain() {
       "For `memory`, less is better; for all others, more. NAME is one of\n"
       "\n",
       kj::strArray(known, ""),
-      "\nRows with no precision of their own have a second name that ends in -bf16.\n"
+      "\nAll but airbench94, memory and disturbed have a second name that ends in -bf16.\n"
       "\nWith --device cuda, no data set is needed and our values are not checked. PyTorch's "
       "process stays through all rounds of a row: the time for compiling is not counted, but "
       "limited. NAME is one of ",
@@ -197,7 +200,9 @@ kj::Maybe<kj::String> BenchPeers::measure(
     }
     auto their = contest.theirs();
     if (their.value == nullptr) return kj::str("PyTorch: ", their.reason);
-    how = kj::str(their.how);
+    if (::strstr(how.cStr(), their.how.cStr()) == nullptr) {
+      how = kj::str(how, how.size() > 0 ? " or " : "", their.how);
+    }
     all.ours.add(ours);
     all.theirs.add(KJ_ASSERT_NONNULL(their.value));
     all.ratios.add(ours / all.theirs.back());
