@@ -179,6 +179,12 @@ class Tidy:
         if run.returncode and not seen:
             self.find(".clang-format", 1, "clang-format failed", run.stdout.strip())
 
+    def check_patch(self, path):
+        run = subprocess.run(["git", "apply", "--check", str(path)],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if run.returncode:
+            self.find(path, 1, f"does not apply: {run.stdout.strip()}", "make the patch anew")
+
     def check_file(self, path, text):
         lines = text.split("\n")
         self.check_name(path)
@@ -203,6 +209,9 @@ def main():
     files = list(texts)
     for path in files:
         tidy.check_file(path, texts[path])
+    for path in listed_files():
+        if path.suffix == ".patch":
+            tidy.check_patch(path)
     tidy.check_orphans(files, texts)
     for path, line, what, way_out in build_files.findings(files):
         tidy.find(path, line, what, way_out)
