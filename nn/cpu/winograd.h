@@ -54,7 +54,7 @@ struct Winograd {
   unsigned panel;
 
   // Returns where the weights from one input to a block of outputs begin among those of a point.
-  // `inputs` is filled up to whole blocks here, and nowhere else.
+  // Here `inputs` includes the channels that only fill the last block. Below it does not.
   size_t (*weightsPlace)(size_t inputs, size_t outBlocks, size_t input, size_t outBlock);
   // u = G g G' for `count` filters, at most a block of them. Filters are `stride` floats apart. The
   // rest of the block becomes 0. Points are `pointStride` apart. With `turned`, turns the filters

@@ -181,7 +181,8 @@ private:
 }
 
 // Lets the C library keep freed arrays of up to 32 MB, 1 GB in all. A role takes the same arrays
-// for each checkpoint, and a third of the kernel's time for it went into getting their pages anew.
+// for each checkpoint, and a quarter of the kernel's time for it went into getting their pages
+// anew.
 void keepFreedMemory() {
   constexpr int MMAP_MAX_BYTES = 32 << 20;  // the largest value that is allowed
   constexpr int KEPT_MAX_BYTES = 1 << 30;

@@ -380,7 +380,7 @@ kj::Promise<void> Job::endIfFinished() {
     if (seat.role == Role::WORKER && seat.isMember && !seat.finished) return kj::READY_NOW;
   }
   return best.finish().then([this]() -> kj::Promise<void> {
-    // Whoever changes the members meanwhile calls again.
+    // The end of a change calls endIfFinished() again.
     if (over || changesPending > 0) return kj::READY_NOW;
     capnp::MallocMessageBuilder message;
     auto event = message.initRoot<Event>();

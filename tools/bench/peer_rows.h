@@ -61,10 +61,9 @@ struct Contest {
   kj::Function<Figure()> theirs;
 };
 
-// Returns the row NAME, or NAME-bf16. Null if there is none. A measurement takes about `seconds`
-// per mode and precision, and PyTorch's time for compiling.
-// `check` compares our steps with the reference implementation's, in each precision that the row
-// measures.
+// Returns the row of this name, or of NAME-bf16. Null if there is none. Each precision and mode
+// runs for about `seconds`. What PyTorch takes for compiling comes on top. `check` compares our
+// steps with the reference implementation's, in each precision that the row measures.
 kj::Maybe<kj::Own<Contest>> contestNamed(kj::StringPtr name, kj::StringPtr python, uint seconds);
 
 // The script that measures PyTorch.
