@@ -12,11 +12,11 @@ namespace nn::cpu {
 // The pairs of points x and -x, for windows of 3×3 and of 5×5. They have few bits, so that their
 // powers are exact.
 template <size_t window>
-constexpr float WINOGRAD_PAIRS[1] = {};
+inline constexpr float WINOGRAD_PAIRS[1] = {};
 template <>
-constexpr float WINOGRAD_PAIRS<3>[2] = {0.625f, 1.5f};
+inline constexpr float WINOGRAD_PAIRS<3>[2] = {0.625f, 1.5f};
 template <>
-constexpr float WINOGRAD_PAIRS<5>[3] = {0.5f, 1, 2};
+inline constexpr float WINOGRAD_PAIRS<5>[3] = {0.5f, 1, 2};
 
 // `S` is a vector type's operations: Vector, set, add, …; see vector_avx512.h. The matrices A, B
 // and G are those of winograd.h.

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares runs that lose workers, and get others in their place, with runs of a fixed number.
 
-  lose_workers.py RUNNER RUNS SEEDS LOSSES FILE [--set …]
+  lose_workers.py RUNNER RUNS SEEDS LOSSES SIGNAL FILE [--set …]
 
-runs FILE once undisturbed and once with LOSSES kills of random workers, for each of SEEDS seeds.
-One kill comes at the beginning of each epoch from the second one on. The file needs
+runs FILE once undisturbed and once with LOSSES signals to random workers, for each of SEEDS seeds.
+SIGNAL is KILL for workers that are lost, or TERM for workers that leave on purpose. One signal
+comes at the beginning of each epoch from the second one on. The file needs
 cluster.on_loss = "continue". Prints the validation accuracy of every run, the steps at which
 workers were lost and joined, and the means with their standard errors.
 """
@@ -24,7 +25,7 @@ def events(folder):
         return [json.loads(line) for line in lines]
 
 
-def train(program, folder, words, losses):
+def train(program, folder, words, losses, number):
     run = subprocess.Popen([program, "run", *words, "--runs", folder], text=True, bufsize=1,
                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     epochs = 0
@@ -36,7 +37,7 @@ def train(program, folder, words, losses):
         epochs = int(place[1])
         roles = subprocess.run(["pgrep", "-P", str(run.pid), "-f", "role=worker"],
                                capture_output=True, text=True).stdout.split()
-        os.kill(int(random.choice(roles)), signal.SIGKILL)
+        os.kill(int(random.choice(roles)), number)
         kills += 1
     run.wait()
     if run.returncode not in (0, 3):
@@ -58,12 +59,13 @@ def error(values):
 
 def main():
     program, runs, seeds, losses = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    words = sys.argv[5:]
+    number = signal.Signals[f"SIG{sys.argv[5]}"]
+    words = sys.argv[6:]
     fixed, changing = [], []
     for seed in range(1, seeds + 1):
         setting = [*words, "--set", f"train.seed={seed}"]
-        fixed.append(train(program, f"{runs}/fixed{seed}", setting, 0)[0])
-        accuracy, changes = train(program, f"{runs}/changing{seed}", setting, losses)
+        fixed.append(train(program, f"{runs}/fixed{seed}", setting, 0, number)[0])
+        accuracy, changes = train(program, f"{runs}/changing{seed}", setting, losses, number)
         changing.append(accuracy)
         told = ", ".join(f"{'joined' if c['joined'] else 'lost'} at {c['step']}" for c in changes)
         print(f"seed {seed}: fixed {fixed[-1]:.4f}, changing {accuracy:.4f} ({told})", flush=True)
