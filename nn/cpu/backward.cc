@@ -100,7 +100,7 @@ private:
       uint channel = builder.channelOf(user, unit.uses[0].input);
       if (!builder.fitsBlocks(user, unit, channel)) return;
       own.base = user.id;
-      own.shift = channel * builder.extentOf(unit).pixels;
+      own.shift = channel * builder.extentOf(unit).runs();
     } else if (user.is<Add>() && unit.is<BatchNorm>()) {
       // A batch norm only reads its gradient, so it can share the sum's.
       own.base = user.id;
@@ -178,7 +178,13 @@ private:
     KJ_SWITCH_ONEOF(user.node->op) {
       KJ_CASE_ONEOF(_, Input) KJ_UNREACHABLE;
       KJ_CASE_ONEOF(_, Conv2d) backwardConvolution(user, unit, write);
-      KJ_CASE_ONEOF(_, Dense) backwardDense(user, unit, write);
+      KJ_CASE_ONEOF(_, Dense) {
+        if (builder.amx == nullptr) {
+          backwardDense(user, unit, write);
+        } else {
+          backwardConvolution(user, unit, write);
+        }
+      }
       KJ_CASE_ONEOF(_, BatchNorm) {
         if (!unit.trains) return;
         auto y = builder.valueOf(unit, p), g = gradientOf(user.id), dy = gradientOf(unit.id);
@@ -206,7 +212,8 @@ private:
       KJ_CASE_ONEOF(op, Dropout) {
         if (!unit.trains) return;
         auto g = gradientOf(user.id), dx = gradientOf(unit.id);
-        builder.add(p, drop(op, user.nodeId, builder.extentOf(user), g, dx, write), {g, dx});
+        builder.add(
+            p, drop(op, user.nodeId, builder.extentOf(user), builder.batch, g, dx, write), {g, dx});
       }
       KJ_CASE_ONEOF(op, Pool) {
         if (!unit.trains) return;
@@ -230,12 +237,13 @@ private:
     }
   }
 
-  // The whole gradient of a unit's output, image after image without gaps, as oneDNN wants it.
+  // The whole gradient of a convolution's output, image after image without gaps, as oneDNN wants
+  // it.
   Place denseGradientOf(const StagedUnit& unit, uint p) {
     auto place = gradientOf(unit.id);
     auto extent = builder.extentOf(unit);
-    if (place.stride() == extent.values()) return place;
-    Place dense = {&builder.scratchBuffer(p, extent.values(), place.element())};
+    if (place.stride() == extent.values() && place.element() == builder.element) return place;
+    Place dense = {&builder.scratchBuffer(p, extent.values(), builder.element)};
     builder.add(p, copy(extent, place, dense, Write::SET), {place, dense});
     return dense;
   }
@@ -244,7 +252,7 @@ private:
     uint p = user.backwardAt;
     auto& convolution = builder.convolutionOf(user);
     auto dy = denseGradientOf(user, p);
-    auto x = builder.valueOf(unit, p, convolution.inputLayouts().weights);
+    auto x = builder.inputOf(unit, p, convolution.inputLayouts().weights);
     auto& weightsScratch = builder.workspace(p);
     builder.add(p, convolution.backwardWeights(x, dy, weightsScratch), {x, dy});
     if (!unit.trains) return;
@@ -278,7 +286,7 @@ private:
     }
     Place plain = {&builder.scratchBuffer(p, unit.node->shape.size())};
     builder.add(p, denseBackwardData(layer, dy, plain, Write::SET), {dy, plain});
-    builder.add(p, cpu::block(extent, plain, dx, write), {plain, dx});
+    builder.add(p, cpu::block(extent, builder.batch, plain, dx, write), {plain, dx});
   }
 
   void backwardConcat(const StagedUnit& user, uint input, const StagedUnit& unit, Write write) {

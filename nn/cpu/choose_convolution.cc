@@ -32,7 +32,7 @@ bool isMostlyPadding(const ConvolutionShape& shape) {
 // are twice as fast. Measured with 64 and 256 channels on 3×3, 7×7 and 14×14 images, forward and
 // both gradients.
 bool hasPixelsForWinograd(const ConvolutionShape& shape) {
-  uint64_t images = (shape.images + shape.lanes - 1) / shape.lanes;
+  uint64_t images = (shape.batch.images + shape.lanes - 1) / shape.lanes;
   uint64_t pixelsPerChannel = shape.element == Element::BFLOAT16 ? 4 : 1;
   return images * shape.out.height * shape.out.width >=
          pixelsPerChannel * kj::max(shape.in.channels, shape.out.channels);

@@ -22,12 +22,14 @@ struct ConvolutionShape {
   Conv2d op;
   Shape in;
   Shape out;
+  uint kernelHeight, kernelWidth;  // of the window: op.kernel, or the image for a dense layer
+  bool canBePlain;                 // whether the input lies as plain floats, too
   // Whether the bias is added. If there is a bias that is not added, its gradient is 0.
   bool addsBias;
   uint block;
   Element element;  // of values
-  uint images;      // of a batch
-  uint lanes;       // that share them
+  Batch batch;
+  uint lanes;  // that share it
 };
 
 // Where the arrays of a convolution are. The parameters are in the flat arrays (`bias` is null if
@@ -78,7 +80,7 @@ public:
   virtual kj::Own<BatchTask> sumGradient(uint turn) = 0;
 
   // Returns the names of the code that does the work, for tests: oneDNN's names of its primitives
-  // ("jit_wino_4x3:avx512_core"), "winograd" or "sgemm".
+  // ("jit_wino_4x3:avx512_core"), "winograd", "sgemm" or "amx".
   virtual kj::Array<kj::String> implementations() const = 0;
 };
 

@@ -27,84 +27,98 @@ void write(float x, Bfloat16& value) {
   value.bits = x == x ? rounded >> 16 : bits >> 16 | 0x40;
 }
 
-// Where the first pixel of channel `c` lies in an image.
+// Where the first pixel of channel `c` lies in an image, or in a group of them.
 size_t start(const Extent& extent, size_t c) {
-  return c / extent.block * extent.block * extent.pixels + c % extent.block;
+  return c / extent.block * extent.block * extent.runs() + c % extent.block;
+}
+
+// Copies `COUNT` channels that lie together in both images.
+template <typename E, size_t COUNT>
+void copyTogether(const Extent& extent, const E* source, E* target, Write how) {
+  for (size_t i = 0; i < extent.runs() * extent.block; i += extent.block) {
+    if (how == Write::ADD) {
+      for (size_t c = 0; c < COUNT; ++c) {
+        write(read(target[i + c]) + read(source[i + c]), target[i + c]);
+      }
+    } else {
+      memcpy(target + i, source + i, COUNT * sizeof(E));
+    }
+  }
 }
 
 // E: what both images hold.
 template <typename E>
 kj::Own<Task> copyChannelsOf(Extent from, Place fromPlace, uint fromChannel, Extent to,
     Place toPlace, uint toChannel, uint channels, Write how) {
-  auto copyOne = [=](const E* source, E* target) {
-    for (size_t i = 0; i < to.pixels * to.block; i += to.block) {
-      if (how == Write::ADD) {
-        write(read(target[i]) + read(source[i]), target[i]);
-      } else {
-        target[i] = source[i];
-      }
-    }
-  };
+  constexpr uint TOGETHER = 16;
+  bool isAligned = (fromChannel | toChannel | channels | from.block | to.block) % TOGETHER == 0;
   return newImageTask(
       [=](const Step&, uint, const byte* fromImage, byte* toImage) {
         auto source = reinterpret_cast<const E*>(fromImage);
         auto target = reinterpret_cast<E*>(toImage);
-        for (uint c = 0; c < channels; ++c) {
-          copyOne(source + start(from, fromChannel + c), target + start(to, toChannel + c));
+        for (uint c = 0; c < channels; c += isAligned ? TOGETHER : 1) {
+          auto copy = isAligned ? copyTogether<E, TOGETHER> : copyTogether<E, 1>;
+          copy(to, source + start(from, fromChannel + c), target + start(to, toChannel + c), how);
         }
         if (toChannel + channels < to.channels || how == Write::ADD) return;
         for (size_t c = to.channels; c < to.blocks * to.block; ++c) {
           E* padding = target + start(to, c);
-          for (size_t i = 0; i < to.pixels * to.block; i += to.block) write(0, padding[i]);
+          for (size_t i = 0; i < to.runs() * to.block; i += to.block) write(0, padding[i]);
         }
       },
       fromPlace, toPlace);
 }
 
-// E: what the blocked image holds.
+// E: what the blocked image holds. A null `source` counts as zeros.
 template <typename E, Write HOW>
 void blockImage(const Extent& extent, const float* source, E* target) {
-  size_t B = extent.block, P = extent.pixels;
-  for (size_t b = 0; b < extent.blocks; ++b, target += B * P) {
-    size_t inside = kj::min(B, extent.channels - b * B);
+  size_t B = extent.block, P = extent.pixels, step = B * extent.group;
+  for (size_t b = 0; b < extent.blocks; ++b, target += step * P) {
+    size_t inside = source == nullptr ? 0 : kj::min(B, extent.channels - b * B);
     for (size_t i = 0; i < P; ++i) {
       for (size_t c = 0; c < inside; ++c) {
         float value = source[(b * B + c) * P + i];
-        E& to = target[i * B + c];
+        E& to = target[i * step + c];
         write(HOW == Write::ADD ? read(to) + value : value, to);
       }
       if (HOW == Write::SET) {
-        for (size_t c = inside; c < B; ++c) write(0, target[i * B + c]);
+        for (size_t c = inside; c < B; ++c) write(0, target[i * step + c]);
       }
     }
   }
 }
 
 template <typename E>
-kj::Own<Task> blockTo(Extent extent, Place plain, Place blocked, Write how) {
+kj::Own<Task> blockTo(Extent extent, Batch batch, Place plain, Place blocked, Write how) {
   return newImageTask(
-      [=](const Step&, uint, const byte* from, byte* to) {
+      [=](const Step&, uint n, const byte* from, byte* to) {
         auto source = reinterpret_cast<const float*>(from);
         auto target = reinterpret_cast<E*>(to);
-        if (how == Write::SET) {
-          blockImage<E, Write::SET>(extent, source, target);
-        } else {
-          blockImage<E, Write::ADD>(extent, source, target);
+        size_t size = extent.channels * extent.pixels;
+        for (uint i = 0; i < batch.group; ++i, target += extent.block) {
+          auto image = i < batch.imagesOf(n) ? source + i * size : nullptr;
+          if (how == Write::SET) {
+            blockImage<E, Write::SET>(extent, image, target);
+          } else {
+            blockImage<E, Write::ADD>(extent, image, target);
+          }
         }
       },
       plain, blocked);
 }
 
 template <typename From, typename To>
-kj::Own<Task> unblockTo(Extent extent, Place blocked, Place plain) {
+kj::Own<Task> unblockTo(Extent extent, Batch batch, Place blocked, Place plain) {
   return newImageTask(
-      [=](const Step&, uint, const byte* from, byte* to) {
+      [=](const Step&, uint n, const byte* from, byte* to) {
         auto source = reinterpret_cast<const From*>(from);
         auto target = reinterpret_cast<To*>(to);
-        size_t B = extent.block, P = extent.pixels;
-        for (size_t c = 0; c < extent.channels; ++c) {
-          const From* channel = source + c / B * B * P + c % B;
-          for (size_t i = 0; i < P; ++i) write(read(channel[i * B]), target[c * P + i]);
+        size_t B = extent.block, P = extent.pixels, step = B * extent.group;
+        for (uint i = 0; i < batch.imagesOf(n); ++i, source += B) {
+          for (size_t c = 0; c < extent.channels; ++c, target += P) {
+            const From* channel = source + c / B * step * P + c % B;
+            for (size_t j = 0; j < P; ++j) write(read(channel[j * step]), target[j]);
+          }
         }
       },
       blocked, plain);
@@ -147,19 +161,19 @@ kj::Own<Task> copyChannels(Extent from, Place fromPlace, uint fromChannel, Exten
   return make(from, fromPlace, fromChannel, to, toPlace, toChannel, channels, write);
 }
 
-kj::Own<Task> block(Extent extent, Place plain, Place blocked, Write write) {
+kj::Own<Task> block(Extent extent, Batch batch, Place plain, Place blocked, Write write) {
   auto make = blocked.element() == Element::FLOAT32 ? blockTo<float> : blockTo<Bfloat16>;
-  return make(extent, plain, blocked, write);
+  return make(extent, batch, plain, blocked, write);
 }
 
-kj::Own<Task> unblock(Extent extent, Place blocked, Place plain) {
+kj::Own<Task> unblock(Extent extent, Batch batch, Place blocked, Place plain) {
   if (blocked.element() == Element::FLOAT32) {
     KJ_REQUIRE(plain.element() == Element::FLOAT32);
-    return unblockTo<float, float>(extent, blocked, plain);
+    return unblockTo<float, float>(extent, batch, blocked, plain);
   }
   auto make = plain.element() == Element::FLOAT32 ? unblockTo<Bfloat16, float>
                                                   : unblockTo<Bfloat16, Bfloat16>;
-  return make(extent, blocked, plain);
+  return make(extent, batch, blocked, plain);
 }
 
 }  // namespace nn::cpu

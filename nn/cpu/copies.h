@@ -16,8 +16,9 @@ kj::Own<Task> copy(Extent extent, Place from, Place to, Write write);
 kj::Own<Task> copyChannels(Extent from, Place fromPlace, uint fromChannel, Extent to, Place toPlace,
     uint toChannel, uint channels, Write write);
 
-// Convert between plain C×H×W and blocked images. block() reads floats.
-kj::Own<Task> block(Extent extent, Place plain, Place blocked, Write write);
-kj::Own<Task> unblock(Extent extent, Place blocked, Place plain);
+// Convert between plain C×H×W and blocked images. block() reads floats. Images that only fill a
+// group become 0, and are not written to plain ones.
+kj::Own<Task> block(Extent extent, Batch batch, Place plain, Place blocked, Write write);
+kj::Own<Task> unblock(Extent extent, Batch batch, Place blocked, Place plain);
 
 }  // namespace nn::cpu

@@ -18,8 +18,14 @@ bool has(dnnl::cpu_isa level) {
   return (bits & uint(level)) == uint(level);
 }
 
-const Kernels& kernelsHere() {
-  return instructionSet() == "avx512" ? AVX512_KERNELS : AVX2_KERNELS;
+const Kernels& kernelsFor(Element element, uint images, uint lanes) {
+  auto level = instructionSet();
+  if (level == "avx2") return AVX2_KERNELS;
+  auto& amx = hasAmx() ? AMX_KERNELS : EMULATED_AMX_KERNELS;
+  // A lane without a group of images would have nothing to do.
+  bool hasGroups = Batch{images, amx.group}.groups() >= lanes;
+  bool usesAmx = level == "avx512_amx" && element == Element::BFLOAT16 && hasGroups;
+  return usesAmx ? amx : AVX512_KERNELS;
 }
 
 Element elementOf(Precision precision) {
@@ -50,7 +56,7 @@ public:
         flatParameters(zeros(graph.parameters)),
         flatGradients(zerosIn(options.gradients, graph.parameters)),
         flatStatistics(zeros(graph.statisticsSize)),
-        step{.kernels = kernelsHere()},
+        step{.kernels = kernelsFor(element, images, lanes)},
         training(lower(Phase::TRAIN, options.profile)),
         validation(lower(Phase::VALIDATE, nullptr)),
         batch(kj::max(training->batch_bytes, validation->batch_bytes)),
@@ -116,7 +122,8 @@ public:
   kj::ArrayPtr<const float> logits() override {
     KJ_REQUIRE(last != nullptr, "logits() follows forward()");
     const float* row = step.memory.floatsAt(last->logits, Chunk{0, 0, images, true});
-    for (uint n = 0; n < images; ++n, row += last->logits.stride()) {
+    size_t stride = last->logits.stride() / step.kernels.group;
+    for (uint n = 0; n < images; ++n, row += stride) {
       for (uint k = 0; k < graph.classes; ++k) plainLogits[n * graph.classes + k] = row[k];
     }
     return plainLogits;
@@ -221,7 +228,7 @@ kj::Own<Program> lower(const Graph& graph, ProgramOptions options) {
 
 const Backend CPU = {
     .name = "cpu",
-    .doc = "This machine's processor: oneDNN's convolutions, AVX-512 or AVX2.",
+    .doc = "This machine's processor: oneDNN's convolutions and our own, AVX2, AVX-512 or AMX.",
     .lower = cpu::lower,
 };
 

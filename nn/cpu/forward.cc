@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include "nn/cpu/amx_convolution.h"
 #include "nn/cpu/choose_convolution.h"
 #include "nn/cpu/copies.h"
 
@@ -22,8 +23,15 @@ public:
     KJ_SWITCH_ONEOF(unit.node->op) {
       KJ_CASE_ONEOF(_, Input) {
       }
-      KJ_CASE_ONEOF(op, Conv2d) forwardConvolution(unit, op);
-      KJ_CASE_ONEOF(_, Dense) forwardDense(unit);
+      KJ_CASE_ONEOF(op, Conv2d) forwardConvolution(unit, op, op.kernel, op.kernel);
+      KJ_CASE_ONEOF(op, Dense) {
+        if (builder.amx == nullptr) {
+          forwardDense(unit);
+        } else {
+          auto& in = builder.before(unit).node->shape;
+          forwardConvolution(unit, {.stride = 1, .bias = op.bias}, in.height, in.width);
+        }
+      }
       KJ_CASE_ONEOF(op, BatchNorm) forwardNorm(unit, op);
       KJ_CASE_ONEOF(op, Activation) {
         if (op.function == Activation::GELU) {
@@ -69,15 +77,19 @@ private:
     builder.add(unit.at, copy(builder.extentOf(unit), from, to, write), {from, to});
   }
 
-  void forwardConvolution(const StagedUnit& unit, const Conv2d& op) {
+  void forwardConvolution(
+      const StagedUnit& unit, const Conv2d& op, uint kernelHeight, uint kernelWidth) {
     auto& input = builder.before(unit);
     ConvolutionShape shape = {.op = op,
         .in = input.node->shape,
         .out = unit.node->shape,
+        .kernelHeight = kernelHeight,
+        .kernelWidth = kernelWidth,
+        .canBePlain = builder.isPlain(input),
         .addsBias = (op.bias && !unit.biasIsInert) || unit.folded != nullptr,
         .block = builder.block,
         .element = builder.element,
-        .images = builder.images,
+        .batch = builder.batch,
         .lanes = builder.lanes};
     // Sizes come later; backward buffers stay empty if it does not train.
     auto& forwardWeights = builder.batchBuffer(0);
@@ -98,7 +110,9 @@ private:
       builder.storage[unit.id].folded = folded;
       weights.folded = &folded;
     }
-    auto& convolution = *builder.plan->convolutions.add(makeConvolution(shape, weights, engine));
+    auto own = builder.amx == nullptr ? makeConvolution(shape, weights, engine)
+                                      : makeAmxConvolution(shape, weights, *builder.amx);
+    auto& convolution = *builder.plan->convolutions.add(kj::mv(own));
     builder.storage[unit.id].convolution = convolution;
 
     // Packed at the segment's start.
@@ -108,7 +122,7 @@ private:
     backwardWeights.use(unit.backwardAt);
     sums.use(unit.backwardAt);
 
-    auto x = builder.valueOf(input, unit.at, convolution.inputLayouts().forward);
+    auto x = builder.inputOf(input, unit.at, convolution.inputLayouts().forward);
     auto y = builder.valueOf(unit, unit.at);
     auto& scratch = builder.workspace(unit.at);
     builder.add(unit.at, convolution.forward(x, y, scratch), {x, y});
@@ -153,7 +167,7 @@ private:
     auto& statisticsPartials = builder.batchBuffer(0);
     auto& gradientPartials = builder.batchBuffer(0);
     if (builder.phase == Phase::TRAIN) {
-      statisticsPartials.values = gradientPartials.values = builder.images * 2 * channels;
+      statisticsPartials.values = gradientPartials.values = builder.batch.groups() * 2 * channels;
       statisticsPartials.use(unit.at);
       gradientPartials.use(unit.complete);
     }
@@ -161,7 +175,7 @@ private:
     auto& second = builder.graph.statistics[unit.node->statistics.begin + 1];
     auto& y = builder.before(unit);
     auto& norm = *builder.plan->norms.add(kj::heap<Norm>(Norm{.extent = extent,
-        .images = builder.images,
+        .batch = builder.batch,
         .op = op,
         .after = after(unit),
         .gamma = builder.parameterAt(unit, 0),
@@ -195,13 +209,15 @@ private:
   void forwardDropout(const StagedUnit& unit, const Dropout& op) {
     if (dropsImages(unit)) {
       size_t size = unit.node->shape.size();
-      auto& rows = builder.batchBuffer(size);
+      auto& rows = builder.batchBuffer(size * builder.batch.group);
       builder.storage[unit.id].rows = rows;
       auto x = builder.rowsOf(builder.before(unit), unit.at);
-      builder.add(unit.at, dropRows(op, unit.nodeId, size, x, {&rows}), {x, {&rows}});
+      builder.add(
+          unit.at, dropRows(op, unit.nodeId, size, builder.batch, x, {&rows}), {x, {&rows}});
     } else {
       auto x = builder.valueOf(builder.before(unit), unit.at), y = builder.valueOf(unit, unit.at);
-      builder.add(unit.at, drop(op, unit.nodeId, builder.extentOf(unit), x, y, Write::SET), {x, y});
+      builder.add(unit.at,
+          drop(op, unit.nodeId, builder.extentOf(unit), builder.batch, x, y, Write::SET), {x, y});
     }
   }
 
@@ -223,31 +239,47 @@ private:
 
   void forwardLoss(const StagedUnit& unit) {
     auto& input = builder.before(unit);
-    auto x = builder.valueOf(input, unit.at);
-    // Logits may be read after the step.
-    if (x.buffer->home == Buffer::SCRATCH || x.element() != Element::FLOAT32) {
-      auto& kept = builder.batchBuffer(x.stride());
-      builder.add(unit.at, copy(builder.extentOf(input), x, {&kept}, Write::SET), {x, {&kept}});
-      x = {&kept};
-    }
+    auto x = rowsOfLogits(input, unit.at);
     x.buffer->keep();
     builder.plan->logits = x;
     auto& verdicts = builder.plan->verdicts;
+    uint classes = input.node->shape.channels;
     if (builder.phase == Phase::VALIDATE) {
-      builder.add(unit.at, loss(0, builder.extentOf(input), x, {}, verdicts), {x});
+      builder.add(unit.at, loss(0, classes, builder.batch, x, {}, verdicts), {x});
       return;
     }
     double smoothing = unit.node->op.get<SoftmaxCrossEntropy>().smoothing;
-    auto& gradient = builder.batchBuffer(x.stride());
-    builder.storage[input.id].logitsGradient = gradient;
-    builder.add(unit.at, loss(smoothing, builder.extentOf(input), x, {&gradient}, verdicts),
-        {x, {&gradient}});
-    if (builder.elementOf(input) != Element::FLOAT32) {
-      auto& rounded = builder.batchBuffer(x.stride(), builder.elementOf(input));
-      builder.storage[input.id].logitsGradient = rounded;
-      builder.add(unit.at, copy(x.stride(), {&gradient}, {&rounded}, Write::SET),
-          {{&gradient}, {&rounded}});
+    Place rows = {&builder.batchBuffer(x.stride())};
+    builder.add(unit.at, loss(smoothing, classes, builder.batch, x, rows, verdicts), {x, rows});
+
+    // The gradient, as units before the loss want theirs.
+    auto extent = builder.extentOf(input);
+    auto element = builder.elementOf(input);
+    Place gradient = rows;
+    if (builder.amx != nullptr) {
+      gradient = {&builder.batchBuffer(extent.values(), element)};
+      builder.add(
+          unit.at, cpu::block(extent, builder.batch, rows, gradient, Write::SET), {rows, gradient});
+    } else if (element != Element::FLOAT32) {
+      gradient = {&builder.batchBuffer(x.stride(), element)};
+      builder.add(unit.at, copy(x.stride(), rows, gradient, Write::SET), {rows, gradient});
     }
+    builder.storage[input.id].logitsGradient = *gradient.buffer;
+  }
+
+  // As floats, in memory that may be read after the step.
+  Place rowsOfLogits(const StagedUnit& input, uint p) {
+    auto x = builder.valueOf(input, p);
+    auto extent = builder.extentOf(input);
+    if (builder.amx != nullptr) {
+      Place rows = {&builder.batchBuffer(extent.channels * builder.batch.group)};
+      builder.add(p, unblock(extent, builder.batch, x, rows), {x, rows});
+      return rows;
+    }
+    if (x.buffer->home == Buffer::BATCH && x.element() == Element::FLOAT32) return x;
+    Place rows = {&builder.batchBuffer(x.stride())};
+    builder.add(p, copy(extent, x, rows, Write::SET), {x, rows});
+    return rows;
   }
 };
 

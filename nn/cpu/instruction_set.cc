@@ -1,8 +1,13 @@
 #include "nn/cpu/instruction_set.h"
 
+#include <cpuid.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <dnnl.hpp>
 
 #include "configs/language/failure.h"
@@ -11,8 +16,15 @@ namespace nn {
 
 namespace {
 
+// In the order of what they add.
 constexpr kj::StringPtr AVX2 = "avx2"_kj;
 constexpr kj::StringPtr AVX512 = "avx512"_kj;
+constexpr kj::StringPtr AMX = "avx512_amx"_kj;
+
+// Whether useInstructionSet() asked for "avx512" or for "avx512_amx". oneDNN only knows how to go
+// without AVX-512.
+enum class Asked { NOTHING, AVX512, AMX };
+std::atomic<Asked> asked = Asked::NOTHING;
 
 [[noreturn]] void failWithoutAvx2() {
   configs::fail(
@@ -37,26 +49,59 @@ bool isOneOf(kj::StringPtr limit, kj::ArrayPtr<const kj::StringPtr> words) {
   return false;
 }
 
+constexpr kj::StringPtr BELOW_AVX2[] = {"SSE41"_kj, "AVX"_kj};
+constexpr kj::StringPtr BELOW_AVX512[] = {
+    "AVX2"_kj, "AVX2_VNNI"_kj, "AVX512_MIC"_kj, "AVX512_MIC_4OPS"_kj};
+constexpr kj::StringPtr BELOW_AMX[] = {
+    "AVX512_CORE"_kj, "AVX512_CORE_VNNI"_kj, "AVX512_CORE_BF16"_kj};
+
+bool has(dnnl::cpu_isa level) {
+  auto bits = unsigned(dnnl::get_effective_cpu_isa());
+  return (bits & unsigned(level)) == unsigned(level);
+}
+
+uint rankOf(kj::StringPtr level) {
+  return level == AMX ? 2 : level == AVX512 ? 1 : 0;
+}
+
+// What the processor has, with which the kernel saves it, and whether the kernel lets this process
+// use it. A process has to ask before it uses AMX, and all its threads then may.
+bool findAmx() {
+  uint eax, ebx, ecx, edx;
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
+  constexpr uint AMX_BF16 = 1u << 22, AMX_TILE = 1u << 24;
+  if ((edx & AMX_BF16) == 0 || (edx & AMX_TILE) == 0) return false;
+  if (!__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) return false;
+  constexpr uint AVX512_BF16 = 1u << 5;
+  if ((eax & AVX512_BF16) == 0) return false;
+  constexpr int ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18;
+  return ::syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
+}
+
 }  // namespace
+
+bool hasAmx() {
+  static const bool found = findAmx();
+  auto limit = limitOfUser();
+  return found && !isOneOf(limit, BELOW_AVX2) && !isOneOf(limit, BELOW_AVX512) &&
+         !isOneOf(limit, BELOW_AMX);
+}
 
 kj::StringPtr offeredInstructionSet() {
   // oneDNN cannot be asked: its answer fixes the level.
-  constexpr kj::StringPtr BELOW_AVX2[] = {"SSE41"_kj, "AVX"_kj};
-  constexpr kj::StringPtr BELOW_AVX512[] = {
-      "AVX2"_kj, "AVX2_VNNI"_kj, "AVX512_MIC"_kj, "AVX512_MIC_4OPS"_kj};
   auto limit = limitOfUser();
   if (!__builtin_cpu_supports("avx2") || isOneOf(limit, BELOW_AVX2)) failWithoutAvx2();
   bool hasAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return hasAvx512 && !isOneOf(limit, BELOW_AVX512) ? AVX512 : AVX2;
+  if (!hasAvx512 || isOneOf(limit, BELOW_AVX512)) return AVX2;
+  return hasAmx() ? AMX : AVX512;
 }
 
 kj::StringPtr instructionSet() {
-  auto has = [](dnnl::cpu_isa level) {
-    auto bits = unsigned(dnnl::get_effective_cpu_isa());
-    return (bits & unsigned(level)) == unsigned(level);
-  };
-  if (has(dnnl::cpu_isa::avx512_core)) return AVX512;
+  if (has(dnnl::cpu_isa::avx512_core)) {
+    bool usesAmx = asked == Asked::AMX || (asked == Asked::NOTHING && hasAmx());
+    return usesAmx ? AMX : AVX512;
+  }
   if (!has(dnnl::cpu_isa::avx2)) failWithoutAvx2();
   return AVX2;
 }
@@ -66,10 +111,22 @@ void useInstructionSet(kj::StringPtr level) {
   if (level == AVX2 && offeredInstructionSet() != AVX2) {
     (void)dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
   }
+  auto nothing = Asked::NOTHING;
+  if (level != AVX2) {
+    asked.compare_exchange_strong(nothing, level == AMX ? Asked::AMX : Asked::AVX512);
+  }
   auto used = instructionSet();
   if (used != level) {
     configs::fail("this process computes with ", used, ", and cannot compute with ", level);
   }
+}
+
+bool canCompute(kj::StringPtr offered, kj::StringPtr level) {
+  return rankOf(offered) >= std::min(rankOf(level), rankOf(AVX512));
+}
+
+kj::StringPtr lowerLevel(kj::StringPtr a, kj::StringPtr b) {
+  return rankOf(a) < rankOf(b) ? a : b;
 }
 
 }  // namespace nn

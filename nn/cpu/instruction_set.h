@@ -1,9 +1,10 @@
-// nn/cpu/instruction_set.h: which level of instructions the programs of this process use: "avx2" or
-// "avx512". The bits of a program depend on it.
+// nn/cpu/instruction_set.h: which level of instructions the programs of this process use: "avx2",
+// "avx512" or "avx512_amx". The bits of a program depend on it.
 //
-// They do not depend on what processors have beyond AVX-512. Only bf16 uses more, AVX512_BF16, and
-// requirePrecision() refuses processors without it. oneDNN 2.6 uses AMX only for images whose
-// channels lie together. Ours lie in blocks of 16.
+// Levels differ only in what they add. "avx512" computes fp32 and, if the processor has
+// AVX512_BF16, bf16. "avx512_amx" computes the convolutions and dense layers of bf16 with AMX, and
+// everything of fp32 as "avx512" does. requirePrecision() refuses bf16 on processors without
+// AVX512_BF16.
 #pragma once
 
 #include <kj/string.h>
@@ -18,8 +19,18 @@ kj::StringPtr offeredInstructionSet();
 // like offeredInstructionSet().
 kj::StringPtr instructionSet();
 
-// Makes all programs of this process use `level`. Call it before the first program is made. Throws
-// FAILED if this machine does not have the level, or another one is fixed already.
+// Makes all programs of this process use `level`. Call it before the first program is made. A
+// processor with "avx512" emulates "avx512_amx" with the same bits. Throws FAILED if this machine
+// does not have the level, or another one is fixed already.
 void useInstructionSet(kj::StringPtr level);
+
+// Whether a host that offers `offered` can compute with `level`, itself or by emulation.
+bool canCompute(kj::StringPtr offered, kj::StringPtr level);
+// The lower of two levels.
+kj::StringPtr lowerLevel(kj::StringPtr a, kj::StringPtr b);
+
+// Whether this processor has AMX for bfloat16, the kernel lets this process use it, and
+// DNNL_MAX_CPU_ISA allows it. Otherwise "avx512_amx" is emulated.
+bool hasAmx();
 
 }  // namespace nn

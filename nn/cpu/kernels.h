@@ -13,6 +13,8 @@
 
 namespace nn::cpu {
 
+struct AmxLoops;
+
 // Whether a kernel overwrites its output or adds to it.
 enum class Write { SET, ADD };
 
@@ -53,17 +55,21 @@ struct ActivationLoops {
 // Images are blocked: C/block × H × W × block values ("nChw16c"). Channels are padded with zeros to
 // whole blocks. Unless a comment says otherwise, a kernel works on one image, which has `blocks`
 // blocks of `pixels` pixels each.
+//
+// Tables for AMX work on a group of images at a time, as amx.h describes it. `images` says how many
+// images of the group are part of the batch. Others only fill the group. Their values are any
+// numbers, but their gradients are 0. For other tables, `images` is 1.
 struct ValueKernels {
   void (*normalise)(const void* y, const Channels& channels, After after, void* out, size_t blocks,
       size_t pixels);
   // Writes 2·block floats per block to `partial`: the means over the pixels of the image, then the
   // sums of squared distances from these means.
-  void (*statistics)(const void* y, float* partial, size_t blocks, size_t pixels);
+  void (*statistics)(const void* y, float* partial, size_t blocks, size_t pixels, size_t images);
   // Writes 2·block floats per block to `partial`: the sums of g, then those of g·(y - mean).
   void (*reduceGradient)(const void* y, const void* gradient, const Channels& channels, After after,
       float* partial, size_t blocks, size_t pixels);
   void (*normaliseBackward)(const void* y, const void* gradient, const Channels& channels,
-      After after, void* dy, Write write, size_t blocks, size_t pixels);
+      After after, void* dy, Write write, size_t blocks, size_t pixels, size_t images);
 
   ActivationLoops relu;
   ActivationLoops tanh;
@@ -75,7 +81,8 @@ struct ValueKernels {
   void (*geluBackward)(const void* x, const void* gradient, void* dx, Write write, size_t count);
 
   // to = from, or to += from, scaled up, without the elements that the mask takes away. The mask
-  // may also be applied to the padding of the last block.
+  // may also be applied to the padding of the last block. Works on one image of a group, too: the
+  // one where `from` and `to` begin.
   void (*drop)(const void* from, const DropoutMask& mask, void* to, Write write, size_t blocks,
       size_t pixels);
 
@@ -109,23 +116,30 @@ struct ValueKernels {
 };
 
 struct Kernels {
-  unsigned block;
+  unsigned block;  // channels
+  unsigned group;  // images that lie together: 1, or AMX_IMAGES
   ValueKernels floats;
   const ValueKernels* bfloat16s;  // null if the instruction set has none
 
   // Combines the results of statistics() for one block: mean and biased variance over all images,
-  // in the order of the images (Chan et al. 1979). Those of image n are at partial[n·stride].
-  void (*combineStatistics)(const float* partial, size_t images, size_t stride, size_t pixels,
-      float* mean, float* variance);
+  // in the order of the images (Chan et al. 1979). Those of image n are at partial[n·stride]. The
+  // last one counts as `last` of an image, because a group may not be full.
+  void (*combineStatistics)(const float* partial, size_t images, float last, size_t stride,
+      size_t pixels, float* mean, float* variance);
   // Adds up both sums of one block over all images, in the order of the images.
   void (*sumPartials)(
       const float* partial, size_t images, size_t stride, float* first, float* second);
   // Does the same as ValueKernels::drop to a row in plain order. Any count.
   void (*dropRow)(const float* from, const DropoutMask& mask, float* to, size_t count);
+
+  const AmxLoops* amx;  // of tables for AMX; otherwise null
 };
 
 extern const Kernels AVX2_KERNELS;
 extern const Kernels AVX512_KERNELS;  // its table `bfloat16s` needs AVX512_BF16 too
 extern const ValueKernels AVX512_BFLOAT16_KERNELS;
+// For groups of images. Both need AVX512_BF16, and give the same bits.
+extern const Kernels AMX_KERNELS;  // needs AMX_BF16, and allowAmx()
+extern const Kernels EMULATED_AMX_KERNELS;
 
 }  // namespace nn::cpu

@@ -16,20 +16,24 @@ struct FloatLoops {
   using V = typename S::Vector;
   static constexpr size_t B = S::WIDTH;
 
-  static void combineStatistics(const float* partial, size_t images, size_t stride, size_t pixels,
-      float* mean, float* variance) {
+  static void combineStatistics(const float* partial, size_t images, float last, size_t stride,
+      size_t pixels, float* mean, float* variance) {
+    float count = float(images - 1) + last;
     V sum = S::zero();
-    for (size_t n = 0; n < images; n++) sum = S::add(sum, S::load(partial + n * stride));
-    V all = S::mul(sum, S::set(1.0f / float(images)));
+    for (size_t n = 0; n + 1 < images; n++) sum = S::add(sum, S::load(partial + n * stride));
+    const float* end = partial + (images - 1) * stride;
+    sum = S::add(sum, S::mul(S::load(end), S::set(last)));
+    V all = S::mul(sum, S::set(1.0f / count));
     V within = S::zero(), between = S::zero();
     for (size_t n = 0; n < images; n++) {
       V distance = S::sub(S::load(partial + n * stride), all);
-      between = S::fma(distance, distance, between);
+      V weighted = n + 1 == images ? S::mul(distance, S::set(last)) : distance;
+      between = S::fma(weighted, distance, between);
       within = S::add(within, S::load(partial + n * stride + B));
     }
     S::store(mean, all);
-    S::store(variance, S::add(S::mul(between, S::set(1.0f / float(images))),
-                           S::mul(within, S::set(1.0f / (float(images) * float(pixels))))));
+    S::store(variance, S::add(S::mul(between, S::set(1.0f / count)),
+                           S::mul(within, S::set(1.0f / (count * float(pixels))))));
   }
 
   static void sumPartials(
@@ -58,8 +62,8 @@ struct FloatLoops {
 };
 
 // Loops over values of type E. S loads them as vectors of floats, and stores vectors of floats as
-// E.
-template <typename S, typename E>
+// E. GROUP images lie together, pixel by pixel.
+template <typename S, typename E, size_t GROUP = 1>
 struct Loops {
   using Math = VectorMath<S>;
   using Windows = WindowLoops<S, E>;
@@ -70,6 +74,24 @@ struct Loops {
   // NaN stays NaN, here and below, because max returns its second argument if one is NaN. A run
   // that diverged must not look like a run that learned nothing.
   static V positive(V z) { return S::max(S::zero(), z); }
+
+  // Where the pixels of the first `images` images of a group lie in a block, one pixel of one image
+  // after another.
+  template <bool isWhole>
+  struct Pixels {
+    size_t count, images;
+
+    size_t at(size_t i) const { return isWhole ? i * B : (i / images * GROUP + i % images) * B; }
+  };
+  // Calls work(pixels).
+  template <typename Work>
+  static void withPixels(size_t pixels, size_t images, Work work) {
+    if (GROUP == 1 || images == GROUP) {
+      work(Pixels<true>{pixels * GROUP, GROUP});
+    } else {
+      work(Pixels<false>{pixels * images, images});
+    }
+  }
 
   template <After after>
   static V finish(V z) {
@@ -83,7 +105,7 @@ struct Loops {
       const E* y, const Channels& channels, E* out, size_t blocks, size_t pixels) {
     for (size_t c = 0; c < blocks; c++) {
       V scale = S::load(channels.scale + c * B), shift = S::load(channels.shift + c * B);
-      for (size_t i = 0; i < pixels; i++, y += B, out += B) {
+      for (size_t i = 0; i < pixels * GROUP; i++, y += B, out += B) {
         S::store(out, finish<after>(S::fma(S::load(y), scale, shift)));
       }
     }
@@ -97,32 +119,41 @@ struct Loops {
     loop(static_cast<const E*>(y), channels, static_cast<E*>(out), blocks, pixels);
   }
 
-  static void statistics(const void* image, float* partial, size_t blocks, size_t pixels) {
-    auto* y = static_cast<const E*>(image);
-    for (size_t c = 0; c < blocks; c++, y += pixels * B, partial += 2 * B) {
-      // One pass sums the distances from the first pixel. It is near enough to the mean that no
-      // digits are lost. Each sum has two accumulators, because one chain of additions is slower
-      // than the loads.
-      V shift = S::load(y);
-      V sum0 = S::zero(), sum1 = S::zero(), square0 = S::zero(), square1 = S::zero();
-      size_t i = 0;
-      for (; i + 2 <= pixels; i += 2) {
-        V a = S::sub(S::load(y + i * B), shift), b = S::sub(S::load(y + i * B + B), shift);
-        sum0 = S::add(sum0, a);
-        sum1 = S::add(sum1, b);
-        square0 = S::fma(a, a, square0);
-        square1 = S::fma(b, b, square1);
+  static void statistics(
+      const void* image, float* partial, size_t blocks, size_t pixels, size_t images) {
+    withPixels(pixels, images, [&](auto pixelsOf) {
+      auto* y = static_cast<const E*>(image);
+      for (size_t c = 0; c < blocks; c++, y += pixels * GROUP * B) {
+        blockStatistics(y, pixelsOf, partial + 2 * c * B);
       }
-      if (i < pixels) {
-        V a = S::sub(S::load(y + i * B), shift);
-        sum0 = S::add(sum0, a);
-        square0 = S::fma(a, a, square0);
-      }
-      V sum = S::add(sum0, sum1);
-      V mean = S::mul(sum, S::set(1.0f / float(pixels)));
-      S::store(partial, S::add(shift, mean));
-      S::store(partial + B, positive(S::sub(S::add(square0, square1), S::mul(mean, sum))));
+    });
+  }
+
+  template <typename P>
+  static void blockStatistics(const E* y, P pixels, float* partial) {
+    // One pass sums the distances from the first pixel. It is near enough to the mean that no
+    // digits are lost. Each sum has two accumulators, because one chain of additions is slower than
+    // the loads.
+    V shift = S::load(y);
+    V sum0 = S::zero(), sum1 = S::zero(), square0 = S::zero(), square1 = S::zero();
+    size_t i = 0;
+    for (; i + 2 <= pixels.count; i += 2) {
+      V a = S::sub(S::load(y + pixels.at(i)), shift);
+      V b = S::sub(S::load(y + pixels.at(i + 1)), shift);
+      sum0 = S::add(sum0, a);
+      sum1 = S::add(sum1, b);
+      square0 = S::fma(a, a, square0);
+      square1 = S::fma(b, b, square1);
     }
+    if (i < pixels.count) {
+      V a = S::sub(S::load(y + pixels.at(i)), shift);
+      sum0 = S::add(sum0, a);
+      square0 = S::fma(a, a, square0);
+    }
+    V sum = S::add(sum0, sum1);
+    V mean = S::mul(sum, S::set(1.0f / float(pixels.count)));
+    S::store(partial, S::add(shift, mean));
+    S::store(partial + B, positive(S::sub(S::add(square0, square1), S::mul(mean, sum))));
   }
 
   // Returns the gradient of z = scale·y + shift, from the gradient of what follows z.
@@ -137,6 +168,7 @@ struct Loops {
   template <After after>
   static void reduceGradientAs(const E* y, const E* gradient, const Channels& channels,
       float* partial, size_t blocks, size_t pixels) {
+    pixels *= GROUP;
     for (size_t c = 0; c < blocks; c++, y += pixels * B, gradient += pixels * B, partial += 2 * B) {
       V scale = S::load(channels.scale + c * B), shift = S::load(channels.shift + c * B);
       V mean = S::load(channels.mean + c * B);
@@ -173,12 +205,16 @@ struct Loops {
 
   template <After after, Write write>
   static void normaliseBackwardAs(const E* y, const E* gradient, const Channels& channels, E* dy,
-      size_t blocks, size_t pixels) {
+      size_t blocks, size_t pixels, size_t images) {
     for (size_t c = 0; c < blocks; c++) {
       V scale = S::load(channels.scale + c * B), shift = S::load(channels.shift + c * B);
       V mean = S::load(channels.mean + c * B), slope = S::load(channels.slope + c * B);
       V meanGradient = S::load(channels.meanGradient + c * B);
-      for (size_t i = 0; i < pixels; i++, y += B, gradient += B, dy += B) {
+      for (size_t i = 0; i < pixels * GROUP; i++, y += B, gradient += B, dy += B) {
+        if (GROUP > 1 && i % GROUP >= images) {
+          if (write == Write::SET) S::store(dy, S::zero());
+          continue;
+        }
         V value = S::load(y);
         V g = passed<after>(value, S::load(gradient), scale, shift);
         V r = S::negatedFma(S::sub(value, mean), slope, S::sub(g, meanGradient));
@@ -189,19 +225,19 @@ struct Loops {
 
   template <Write write>
   static void normaliseBackwardInto(const E* y, const E* gradient, const Channels& channels,
-      After after, E* dy, size_t blocks, size_t pixels) {
+      After after, E* dy, size_t blocks, size_t pixels, size_t images) {
     auto loop = after == After::RELU   ? normaliseBackwardAs<After::RELU, write>
                 : after == After::GELU ? normaliseBackwardAs<After::GELU, write>
                                        : normaliseBackwardAs<After::NOTHING, write>;
-    loop(y, gradient, channels, dy, blocks, pixels);
+    loop(y, gradient, channels, dy, blocks, pixels, images);
   }
 
   static void normaliseBackward(const void* y, const void* gradient, const Channels& channels,
-      After after, void* dy, Write write, size_t blocks, size_t pixels) {
+      After after, void* dy, Write write, size_t blocks, size_t pixels, size_t images) {
     auto loop =
         write == Write::SET ? normaliseBackwardInto<Write::SET> : normaliseBackwardInto<Write::ADD>;
     loop(static_cast<const E*>(y), static_cast<const E*>(gradient), channels, after,
-        static_cast<E*>(dy), blocks, pixels);
+        static_cast<E*>(dy), blocks, pixels, images);
   }
 
   static void relu(void* values, size_t count) {
@@ -407,11 +443,13 @@ struct Loops {
 template <typename S>
 constexpr Kernels kernelsOf(const ValueKernels* bfloat16s) {
   return {.block = S::WIDTH,
+      .group = 1,
       .floats = Loops<S, float>::TABLE,
       .bfloat16s = bfloat16s,
       .combineStatistics = FloatLoops<S>::combineStatistics,
       .sumPartials = FloatLoops<S>::sumPartials,
-      .dropRow = FloatLoops<S>::dropRow};
+      .dropRow = FloatLoops<S>::dropRow,
+      .amx = nullptr};
 }
 
 }  // namespace nn::cpu

@@ -126,9 +126,10 @@ TEST_CASE(
     auto y = draw(images * pixels * B, 1000);
     std::vector<float> partial(images * 2 * B), mean(B), variance(B);
     for (size_t n = 0; n < images; ++n) {
-      kernels->floats.statistics(&y[n * pixels * B], &partial[n * 2 * B], 1, pixels);
+      kernels->floats.statistics(&y[n * pixels * B], &partial[n * 2 * B], 1, pixels, 1);
     }
-    kernels->combineStatistics(partial.data(), images, 2 * B, pixels, mean.data(), variance.data());
+    kernels->combineStatistics(
+        partial.data(), images, 1, 2 * B, pixels, mean.data(), variance.data());
     for (size_t c = 0; c < B; ++c) {
       double sum = 0, square = 0, values = double(images * pixels);
       for (size_t i = c; i < y.size(); i += B) sum += y[i];
@@ -218,9 +219,9 @@ TEST_CASE("kernels: both instruction sets give the same numbers up to rounding")
   for (auto write: {Write::SET, Write::ADD}) {
     for (auto rectify: {After::NOTHING, After::RELU}) {
       AVX2_KERNELS.floats.normaliseBackward(
-          y.data(), gradient.data(), channels, rectify, narrow.data(), write, 2, 1);
+          y.data(), gradient.data(), channels, rectify, narrow.data(), write, 2, 1, 1);
       AVX512_KERNELS.floats.normaliseBackward(
-          y.data(), gradient.data(), channels, rectify, wide.data(), write, 1, 1);
+          y.data(), gradient.data(), channels, rectify, wide.data(), write, 1, 1, 1);
       CHECK(memcmp(narrow.data(), wide.data(), 64) == 0);
     }
   }
@@ -359,14 +360,14 @@ TEST_CASE("kernels: a loop over bfloat16s gives the result of floats, rounded on
     CHECK(partial == other);
     for (auto write: {Write::SET, Write::ADD}) {
       Both dy(draw(COUNT));
-      floats.normaliseBackward(x.f(), g.f(), channels, after, dy.f(), write, BLOCKS, PIXELS);
-      halves.normaliseBackward(x.h(), g.h(), channels, after, dy.h(), write, BLOCKS, PIXELS);
+      floats.normaliseBackward(x.f(), g.f(), channels, after, dy.f(), write, BLOCKS, PIXELS, 1);
+      halves.normaliseBackward(x.h(), g.h(), channels, after, dy.h(), write, BLOCKS, PIXELS, 1);
       CHECK(dy.agree());
     }
   }
   std::vector<float> partial(2 * BLOCKS * B), other(2 * BLOCKS * B);
-  floats.statistics(x.f(), partial.data(), BLOCKS, PIXELS);
-  halves.statistics(x.h(), other.data(), BLOCKS, PIXELS);
+  floats.statistics(x.f(), partial.data(), BLOCKS, PIXELS, 1);
+  halves.statistics(x.h(), other.data(), BLOCKS, PIXELS, 1);
   CHECK(partial == other);
   for (auto function:
       {&ValueKernels::relu, &ValueKernels::tanh, &ValueKernels::sigmoid, &ValueKernels::elu}) {

@@ -5,12 +5,13 @@
 
 namespace nn::cpu {
 
-// `S` is a vector type's operations, see kernels_avx2.cc; it loads and stores `E`.
-template <typename S, typename E>
+// `S` is a vector type's operations, see kernels_avx2.cc; it loads and stores `E`. A pixel has B
+// values in each block: channels, or channels of a group of images.
+template <typename S, typename E, size_t B = S::WIDTH>
 struct WindowLoops {
   using V = typename S::Vector;
   using M = typename S::Mask;
-  static constexpr size_t B = S::WIDTH;
+  static constexpr size_t WIDTH = S::WIDTH;
 
   // The part of a window that lies inside the image: rows and columns relative to the window's
   // corner.
@@ -38,20 +39,21 @@ struct WindowLoops {
       for (size_t row = 0; row < w.outHeight; row++) {
         for (size_t column = 0; column < w.outWidth; column++, out += B) {
           Clip clip(w, row, column);
-          V best = S::load(x + clip.at(w, clip.rowBegin, clip.columnBegin));
-          V place = S::set(float(clip.rowBegin * int(w.kernel) + clip.columnBegin));
-          for (int u = clip.rowBegin; u < clip.rowEnd; u++) {
-            for (int v = clip.columnBegin; v < clip.columnEnd; v++) {
-              V value = S::load(x + clip.at(w, u, v));
-              M more = S::greater(value, best);
-              best = S::select(more, value, best);
-              place = S::select(more, S::set(float(u * int(w.kernel) + v)), place);
+          for (size_t i = 0; i < B; i += WIDTH) {
+            V best = S::load(x + i + clip.at(w, clip.rowBegin, clip.columnBegin));
+            V place = S::set(float(clip.rowBegin * int(w.kernel) + clip.columnBegin));
+            for (int u = clip.rowBegin; u < clip.rowEnd; u++) {
+              for (int v = clip.columnBegin; v < clip.columnEnd; v++) {
+                V value = S::load(x + i + clip.at(w, u, v));
+                M more = S::greater(value, best);
+                best = S::select(more, value, best);
+                place = S::select(more, S::set(float(u * int(w.kernel) + v)), place);
+              }
             }
+            S::store(out + i, best);
+            if (index != nullptr) S::storeIndex(index + i, place);
           }
-          S::store(out, best);
-          if (index == nullptr) continue;
-          S::storeIndex(index, place);
-          index += B;
+          if (index != nullptr) index += B;
         }
       }
     }
@@ -81,14 +83,16 @@ struct WindowLoops {
         Cover columns;
         for (size_t column = 0; column < w.inWidth; column++, dx += B) {
           columns.moveTo(column, w, w.outWidth);
-          V sum = write == Write::ADD ? S::load(dx) : S::zero();
-          for (size_t i = rows.begin; i < rows.end; i++) {
-            for (size_t j = columns.begin; j < columns.end; j++) {
-              size_t u = row + w.pad - i * w.stride, v = column + w.pad - j * w.stride;
-              sum = S::add(sum, share((c * plane + i * w.outWidth + j) * B, u, v));
+          for (size_t lane = 0; lane < B; lane += WIDTH) {
+            V sum = write == Write::ADD ? S::load(dx + lane) : S::zero();
+            for (size_t i = rows.begin; i < rows.end; i++) {
+              for (size_t j = columns.begin; j < columns.end; j++) {
+                size_t u = row + w.pad - i * w.stride, v = column + w.pad - j * w.stride;
+                sum = S::add(sum, share((c * plane + i * w.outWidth + j) * B + lane, u, v));
+              }
             }
+            S::store(dx + lane, sum);
           }
-          S::store(dx, sum);
         }
       }
     }
@@ -116,13 +120,15 @@ struct WindowLoops {
       for (size_t row = 0; row < w.outHeight; row++) {
         for (size_t column = 0; column < w.outWidth; column++, out += B) {
           Clip clip(w, row, column);
-          V sum = S::zero();
-          for (int u = clip.rowBegin; u < clip.rowEnd; u++) {
-            for (int v = clip.columnBegin; v < clip.columnEnd; v++) {
-              sum = S::add(sum, S::load(x + clip.at(w, u, v)));
+          for (size_t i = 0; i < B; i += WIDTH) {
+            V sum = S::zero();
+            for (int u = clip.rowBegin; u < clip.rowEnd; u++) {
+              for (int v = clip.columnBegin; v < clip.columnEnd; v++) {
+                sum = S::add(sum, S::load(x + i + clip.at(w, u, v)));
+              }
             }
+            S::store(out + i, S::mul(sum, share));
           }
-          S::store(out, S::mul(sum, share));
         }
       }
     }

@@ -20,6 +20,7 @@ constexpr size_t CHUNK_VALUES = 1024 * 1024;
 // needs primitives of its own. So all chunks get one size, unless they would have to be less than
 // half as large.
 kj::Array<const Chunk> cutShare(uint lane, uint first, uint count, uint most) {
+  if (count == 0) return nullptr;
   uint chunks = (count + most - 1) / most;
   for (uint more = chunks; more <= 2 * chunks && more <= count; ++more) {
     if (count % more == 0) {
@@ -39,12 +40,13 @@ kj::Array<const Chunk> cutShare(uint lane, uint first, uint count, uint most) {
 void cutChunks(PlanBuilder& builder) {
   for (auto& stage: builder.plan->stages) {
     size_t imageValues = kj::max(stage->imageValuesMax, size_t(1));
-    uint most = kj::max(uint(kj::min(CHUNK_VALUES / imageValues, size_t(builder.images))), 1u);
+    uint images = builder.batch.groups();
+    uint most = kj::max(uint(kj::min(CHUNK_VALUES / imageValues, size_t(images))), 1u);
     auto chunks = kj::heapArrayBuilder<kj::Array<const Chunk>>(builder.lanes);
     uint largest = 0;
     for (uint lane = 0; lane < builder.lanes; ++lane) {
-      uint first = uint64_t(builder.images) * lane / builder.lanes,
-           end = uint64_t(builder.images) * (lane + 1) / builder.lanes;
+      uint first = uint64_t(images) * lane / builder.lanes,
+           end = uint64_t(images) * (lane + 1) / builder.lanes;
       chunks.add(cutShare(lane, first, end - first, most));
       for (auto& chunk: chunks[lane]) largest = kj::max(largest, chunk.images);
     }
@@ -68,7 +70,7 @@ void prepare(PlanBuilder& builder) {
   }
   uint turn = 0;
   for (auto& unit: builder.stages.units) {
-    if (!unit.is<Conv2d>()) continue;
+    if (builder.storage[unit.id].convolution == nullptr) continue;
     PlanBuilder::Scope scope(builder, unit);
     auto& convolution = builder.convolutionOf(unit);
     auto& segment = builder.plan->segments[unit.segment];
@@ -109,7 +111,7 @@ void packMemory(ProgramPlan& plan) {
 kj::Own<ProgramPlan> planFor(const Graph& graph, Phase phase, uint images, uint lanes,
     const Kernels& kernels, Element element, FlatArrays arrays, dnnl_engine_t engine,
     kj::Maybe<Profile&> profile) {
-  PlanBuilder builder(graph, phase, images, lanes, kernels.block, element, arrays);
+  PlanBuilder builder(graph, phase, images, lanes, kernels, element, arrays);
   KJ_IF_MAYBE(to, profile) builder.setProfile(*to);
   addForward(builder, engine);
   if (phase == Phase::TRAIN) addBackward(builder);

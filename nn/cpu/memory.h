@@ -17,7 +17,7 @@ using kj::byte;
 using kj::uint;
 
 // The images first … first + images of a batch, worked on by one lane (a thread with its own
-// scratch memory).
+// scratch memory). They are groups of images if these lie together: see Batch.
 struct Chunk {
   uint lane;
   uint first;
@@ -34,7 +34,7 @@ struct Buffer: public Tenant {
     SCRATCH,  // one chunk, one for each lane
   } home;
   Element element = Element::FLOAT32;
-  size_t imageValues = 0;  // 0 if it does not hold images
+  size_t imageValues = 0;  // of an image, or of a group; 0 if it does not hold images
   size_t values = 0;       // in all
 };
 

@@ -69,7 +69,8 @@ kj::Own<Task> takeStatistics(const Norm& norm, Place y) {
   return newImageTask(
       [&norm, y](const Step& step, uint n, const byte* image) {
         float* partial = partialOf(step.memory, norm, *norm.statisticsPartials, n);
-        step.kernelsFor(y).statistics(image, partial, norm.extent.blocks, norm.extent.pixels);
+        step.kernelsFor(y).statistics(
+            image, partial, norm.extent.blocks, norm.extent.pixels, norm.batch.imagesOf(n));
       },
       y);
 }
@@ -81,7 +82,9 @@ kj::Own<BatchTask> combineStatistics(const Norm& norm) {
         float* variance = channels.slope;
         size_t stride = norm.extent.blocks * 2 * norm.extent.block;
         const float* partial = step.memory.floatsOf(*norm.statisticsPartials, 0) + 2 * begin;
-        step.kernels.combineStatistics(partial, norm.images, stride, norm.extent.pixels,
+        uint groups = norm.batch.groups();
+        float last = float(norm.batch.imagesOf(groups - 1)) / float(norm.batch.group);
+        step.kernels.combineStatistics(partial, groups, last, stride, norm.extent.runs(),
             channels.mean + begin, variance + begin);
         float momentum = norm.op.momentum;
         for (size_t c = begin; c < end; ++c) {
@@ -126,11 +129,11 @@ kj::Own<BatchTask> combineGradient(const Norm& norm) {
     auto share = shareOf(norm.extent.blocks, part, parts);
     auto channels = norm.channelsIn(step.memory);
     size_t B = norm.extent.block;
-    float values = float(norm.images) * float(norm.extent.pixels);
+    float values = float(norm.batch.images) * float(norm.extent.pixels);
     for (auto b = share.begin; b < share.end; ++b) {
       const float* partial = step.memory.floatsOf(*norm.gradientPartials, 0) + 2 * b * B;
       // The gamma's gradient gets the sum of g·(y - mean) first.
-      step.kernels.sumPartials(partial, norm.images, norm.extent.blocks * 2 * B,
+      step.kernels.sumPartials(partial, norm.batch.groups(), norm.extent.blocks * 2 * B,
           channels.betaGradient + b * B, channels.gammaGradient + b * B);
       for (size_t c = b * B; c < (b + 1) * B; ++c) {
         channels.gammaGradient[c] *= channels.inverse[c];
@@ -156,9 +159,9 @@ kj::Own<BatchTask> exportGradient(const Norm& norm) {
 
 kj::Own<Task> normaliseBackward(const Norm& norm, Place y, Place gradient, Place dy, Write write) {
   return newImageTask(
-      [&norm, y, write](const Step& step, uint, const byte* value, const byte* g, byte* to) {
+      [&norm, y, write](const Step& step, uint n, const byte* value, const byte* g, byte* to) {
         step.kernelsFor(y).normaliseBackward(value, g, norm.channelsIn(step.memory), norm.after, to,
-            write, norm.extent.blocks, norm.extent.pixels);
+            write, norm.extent.blocks, norm.extent.pixels, norm.batch.imagesOf(n));
       },
       y, gradient, dy);
 }

@@ -9,7 +9,7 @@ namespace nn::cpu {
 // ones, and to buffers of its own.
 struct Norm {
   Extent extent;
-  uint images;  // of a batch
+  Batch batch;
   BatchNorm op;
   After after;
   const float* gamma;

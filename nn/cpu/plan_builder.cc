@@ -6,13 +6,14 @@
 
 namespace nn::cpu {
 
-PlanBuilder::PlanBuilder(const Graph& graph, Phase phase, uint images, uint lanes, uint block,
-    Element element, FlatArrays arrays)
+PlanBuilder::PlanBuilder(const Graph& graph, Phase phase, uint images, uint lanes,
+    const Kernels& kernels, Element element, FlatArrays arrays)
     : graph(graph),
       phase(phase),
-      images(images),
+      batch{images, kernels.group},
       lanes(lanes),
-      block(block),
+      block(kernels.block),
+      amx(kernels.amx),
       element(element),
       arrays(arrays),
       stages(stagesOf(graph, phase)),
@@ -28,7 +29,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, Phase phase, uint images, uint lane
   }
   plan->verdicts.losses = kj::heapArray<double>(images);
   plan->verdicts.correct = kj::heapArray<int8_t>(images);
-  auto& input = batchBuffer(graph.inputShape().size());
+  auto& input = batchBuffer(graph.inputShape().size() * batch.group);
   input.home = Buffer::PIXELS;
   pixels = &input;
 }
@@ -55,7 +56,7 @@ Buffer& PlanBuilder::batchBuffer(size_t imageValues, Element element) {
   buffer.home = Buffer::BATCH;
   buffer.element = element;
   buffer.imageValues = imageValues;
-  buffer.values = images * imageValues;
+  buffer.values = batch.groups() * imageValues;
   return buffer;
 }
 
@@ -167,21 +168,27 @@ Place PlanBuilder::plainOf(const StagedUnit& unit, uint p, Element as) {
     return {buffer};
   }
   size_t size = unit.node->shape.size();
+  // What follows copies as many images as a group has.
+  KJ_REQUIRE(batch.group == 1);
   Place plain = {&scratchBuffer(p, size, as)};
   KJ_IF_MAYBE(buffer, rows) {
     add(p, copy(size, {buffer}, plain, Write::SET), {{buffer}, plain});
   } else {
-    add(p, unblock(extentOf(unit), blocked, plain), {blocked, plain});
+    add(p, unblock(extentOf(unit), batch, blocked, plain), {blocked, plain});
   }
   made.add(Made{p, unit.id, Layout::PLAIN, plain.buffer});
   return plain;
 }
 
+Place PlanBuilder::inputOf(const StagedUnit& unit, uint p, Layout layout) {
+  bool isFloats = layout == Layout::PLAIN && amx != nullptr;
+  return isFloats ? plainOf(unit, p, Element::FLOAT32) : valueOf(unit, p, layout);
+}
+
 Place PlanBuilder::rowsOf(const StagedUnit& unit, uint p) {
   // A vector's rows lie plain already, with padding.
-  bool isPlain = unit.is<Input>() || storage[unit.id].rows != nullptr;
   auto extent = extentOf(unit);
-  if (extent.pixels != 1 || isPlain) return plainOf(unit, p, Element::FLOAT32);
+  if (extent.pixels != 1 || isPlain(unit)) return plainOf(unit, p, Element::FLOAT32);
   KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::BLOCKED, Element::FLOAT32)) return {buffer};
   auto value = valueOf(unit, p);
   auto rows = floatsOf(value, extent.values(), p);
@@ -201,10 +208,10 @@ Place PlanBuilder::floatsOf(Place place, size_t values, uint p) {
 void PlanBuilder::fill(const StagedUnit& unit, uint p, Place to) {
   Scope scope(*this, unit);
   if (unit.is<Input>()) {
-    add(p, cpu::block(extentOf(unit), {pixels}, to, Write::SET), {{pixels}, to});
+    add(p, cpu::block(extentOf(unit), batch, {pixels}, to, Write::SET), {{pixels}, to});
   } else if (unit.is<Dropout>()) {
     Place rows = {&KJ_ASSERT_NONNULL(storage[unit.id].rows)};
-    add(p, cpu::block(extentOf(unit), rows, to, Write::SET), {rows, to});
+    add(p, cpu::block(extentOf(unit), batch, rows, to, Write::SET), {rows, to});
   } else if (unit.is<BatchNorm>()) {
     auto y = valueOf(before(unit), p);
     add(p, normalise(normOf(unit), y, to), {y, to});
@@ -228,7 +235,7 @@ void PlanBuilder::fillChannels(const StagedUnit& concat, uint input, uint p, Pla
         {from, to});
     return;
   }
-  Place view = {to.buffer, to.shift + channel * extent.pixels};
+  Place view = {to.buffer, to.shift + channel * extent.runs()};
   bool isThere = storage[part.id].value != nullptr ||
                  find(p, part.id, Layout::BLOCKED, elementOf(part)) != nullptr;
   if (isThere) {

@@ -29,15 +29,16 @@ struct Storage {
 
 class PlanBuilder {
 public:
-  PlanBuilder(const Graph& graph, Phase phase, uint images, uint lanes, uint block, Element element,
-      FlatArrays arrays);
+  PlanBuilder(const Graph& graph, Phase phase, uint images, uint lanes, const Kernels& kernels,
+      Element element, FlatArrays arrays);
 
   const Graph& graph;
   const Phase phase;
-  const uint images;
+  const Batch batch;
   const uint lanes;
   const uint block;
-  const Element element;  // of values
+  const AmxLoops* const amx;  // or null
+  const Element element;      // of values
   FlatArrays arrays;
   const Stages stages;
   kj::Own<ProgramPlan> plan;
@@ -62,13 +63,20 @@ public:
   kj::Own<Task> timed(uint p, kj::Own<Task> task);
   kj::Own<BatchTask> timed(uint p, kj::Own<BatchTask> task);
 
-  Extent extentOf(const StagedUnit& unit) const { return Extent(unit.node->shape, block); }
+  Extent extentOf(const StagedUnit& unit) const {
+    return Extent(unit.node->shape, block, batch.group);
+  }
   // The element of the unit's value, and of the gradient of that value.
   Element elementOf(const StagedUnit& unit) const {
     return unit.staysFloats ? Element::FLOAT32 : element;
   }
   const StagedUnit& before(const StagedUnit& unit) const { return stages.units[unit.inputs[0]]; }
   StagePlan& stageAt(uint p) { return *plan->stages[p]; }
+
+  // Whether the unit's value lies as plain floats.
+  bool isPlain(const StagedUnit& unit) const {
+    return unit.is<Input>() || storage[unit.id].rows != nullptr;
+  }
 
   Convolution& convolutionOf(const StagedUnit& unit);
   DenseLayer& denseOf(const StagedUnit& unit);
@@ -91,6 +99,8 @@ public:
   // Returns where the value of `unit` lies in stage `p`, image after image without gaps. Computes a
   // value that is not stored first, once per stage, into scratch memory.
   Place valueOf(const StagedUnit& unit, uint p, Layout layout = Layout::BLOCKED);
+  // Does the same for a convolution. With AMX, plain images are floats.
+  Place inputOf(const StagedUnit& unit, uint p, Layout layout);
   // Does the same, as rows of floats for a dense layer. Rows may be longer than the values in them.
   Place rowsOf(const StagedUnit& unit, uint p);
   // Returns the images in `place`, of `values` each, as floats: there, or in scratch memory.

@@ -31,9 +31,9 @@ const ActivationLoops& loopsOf(const ValueKernels& kernels, Activation::Function
 void clearPadding(byte* image, const Extent& extent, Element element) {
   size_t used = extent.channels % extent.block, value = bytesOf(element);
   if (used == 0) return;
-  byte* pixel = image + (extent.blocks - 1) * extent.pixels * extent.block * value;
-  for (size_t i = 0; i < extent.pixels; ++i, pixel += extent.block * value) {
-    memset(pixel + used * value, 0, (extent.block - used) * value);
+  byte* run = image + (extent.blocks - 1) * extent.runs() * extent.block * value;
+  for (size_t i = 0; i < extent.runs(); ++i, run += extent.block * value) {
+    memset(run + used * value, 0, (extent.block - used) * value);
   }
 }
 
@@ -52,19 +52,18 @@ uint16_t* wordsAt(const Addresses& memory, const Place& index, const Chunk& chun
   return reinterpret_cast<uint16_t*>(memory.floatsAt(index, chunk));
 }
 
-// `g` is null if there is no backward pass.
-void lossOfRow(double smoothing, const Extent& extent, const float* x, float* g, int32_t label,
+// `g` is null if there is no backward pass. The caller has set its row to 0.
+void lossOfRow(double smoothing, uint classes, const float* x, float* g, int32_t label,
     double& loss, int8_t& correct) {
-  if (g != nullptr) memset(g, 0, extent.values() * sizeof(float));
   loss = 0;
   correct = -1;
   if (label < 0) return;
 
-  auto [best, sum] = softmaxOf(kj::arrayPtr(x, extent.channels));
+  auto [best, sum] = softmaxOf(kj::arrayPtr(x, classes));
   double logits = 0;
-  for (uint k = 0; k < extent.channels; ++k) logits += x[k];
-  double other = smoothing / extent.channels, own = 1 - smoothing;
-  for (uint k = 0; g != nullptr && k < extent.channels; ++k) {
+  for (uint k = 0; k < classes; ++k) logits += x[k];
+  double other = smoothing / classes, own = 1 - smoothing;
+  for (uint k = 0; g != nullptr && k < classes; ++k) {
     g[k] = float(std::exp(double(x[k]) - x[best]) / sum - (k == uint(label)) * own - other);
   }
   loss = std::log(sum) + x[best] - own * x[label] - other * logits;
@@ -116,24 +115,32 @@ kj::Own<Task> scale(Extent extent, float factor, Place from, Place to, Write wri
 }
 
 kj::Own<Task> drop(
-    const Dropout& op, NodeId node, Extent extent, Place from, Place to, Write write) {
+    const Dropout& op, NodeId node, Extent extent, Batch batch, Place from, Place to, Write write) {
+  size_t run = extent.block * bytesOf(from.element());
   return newImageTask(
       [=](const Step& step, uint n, const byte* source, byte* target) {
-        auto mask = dropoutMask(op.rate, step.draws[n], node);
-        step.kernelsFor(from).drop(source, mask, target, write, extent.blocks, extent.pixels);
+        for (uint i = 0; i < batch.group; ++i, source += run, target += run) {
+          // What only fills the group gets some mask, so that its values are numbers.
+          uint image = kj::min(n * batch.group + i, batch.images - 1);
+          auto mask = dropoutMask(op.rate, step.draws[image], node);
+          step.kernelsFor(from).drop(source, mask, target, write, extent.blocks, extent.pixels);
+        }
       },
       from, to);
 }
 
-kj::Own<Task> dropRows(const Dropout& op, NodeId node, size_t size, Place from, Place to) {
-  return newTask([=](const Step& step, const Chunk& chunk) {
-    const float* source = step.memory.floatsAt(from, chunk);
-    float* target = step.memory.floatsAt(to, chunk);
-    for (uint n = 0; n < chunk.images; ++n, source += from.stride(), target += to.stride()) {
-      auto mask = dropoutMask(op.rate, step.draws[chunk.first + n], node);
-      step.kernels.dropRow(source, mask, target, size);
-    }
-  });
+kj::Own<Task> dropRows(
+    const Dropout& op, NodeId node, size_t size, Batch batch, Place from, Place to) {
+  return newImageTask(
+      [=](const Step& step, uint n, const byte* source, byte* target) {
+        auto* row = reinterpret_cast<const float*>(source);
+        auto* kept = reinterpret_cast<float*>(target);
+        for (uint i = 0; i < batch.imagesOf(n); ++i, row += size, kept += size) {
+          auto mask = dropoutMask(op.rate, step.draws[n * batch.group + i], node);
+          step.kernels.dropRow(row, mask, kept, size);
+        }
+      },
+      from, to);
 }
 
 kj::Own<Task> pool(const Pool& op, Shape in, Shape out, uint block, Place x, Place y, Place index) {
@@ -181,14 +188,16 @@ kj::Own<Task> poolBackward(const Pool& op, Shape in, Shape out, uint block, Plac
 }
 
 kj::Own<Task> loss(
-    double smoothing, Extent extent, Place logits, Place gradient, Verdicts& verdicts) {
+    double smoothing, uint classes, Batch batch, Place logits, Place gradient, Verdicts& verdicts) {
   return newTask([=, &verdicts](const Step& step, const Chunk& chunk) {
     const float* x = step.memory.floatsAt(logits, chunk);
     bool hasBackward = gradient.buffer != nullptr;
     float* g = hasBackward ? step.memory.floatsAt(gradient, chunk) : nullptr;
-    for (uint n = chunk.first; n < chunk.first + chunk.images; ++n, x += logits.stride()) {
-      lossOfRow(smoothing, extent, x, g, step.labels[n], verdicts.losses[n], verdicts.correct[n]);
-      if (hasBackward) g += gradient.stride();
+    if (hasBackward) memset(g, 0, chunk.images * gradient.stride_bytes());
+    uint end = kj::min((chunk.first + chunk.images) * batch.group, batch.images);
+    for (uint n = chunk.first * batch.group; n < end; ++n, x += logits.stride() / batch.group) {
+      lossOfRow(smoothing, classes, x, g, step.labels[n], verdicts.losses[n], verdicts.correct[n]);
+      if (hasBackward) g += gradient.stride() / batch.group;
     }
   });
 }

@@ -25,6 +25,18 @@ struct Step {
   }
 };
 
+// The images of a batch, in groups that lie together in memory: see Kernels::group. Only the last
+// group may have less. With groups of one image, a group is an image. What is said here and below
+// of the images of a chunk, and of strides between images, then holds for groups.
+struct Batch {
+  uint images;
+  uint group;
+
+  uint groups() const { return (images + group - 1) / group; }
+  // How many images of group `n` are part of the batch.
+  uint imagesOf(uint n) const { return kj::min(group, images - n * group); }
+};
+
 // Work on one chunk of images at a time. Lanes run the same task at the same time, on chunks of
 // their own.
 class Task {
@@ -88,19 +100,23 @@ kj::Own<BatchTask> newWholeTask(uint turn, Work work) {
   });
 }
 
-// The size of a blocked image.
+// The size of a blocked image, or of a group of them.
 struct Extent {
   uint channels;
   size_t blocks;
   size_t pixels;
-  uint block;
+  uint block;  // channels
+  uint group;  // images
 
-  Extent(Shape shape, uint block)
+  Extent(Shape shape, uint block, uint group = 1)
       : channels(shape.channels),
         blocks((shape.channels + block - 1) / block),
         pixels(size_t(shape.height) * shape.width),
-        block(block) {}
-  size_t values() const { return blocks * pixels * block; }
+        block(block),
+        group(group) {}
+  // How many runs of `block` values a block has: one for each pixel of each image.
+  size_t runs() const { return pixels * group; }
+  size_t values() const { return blocks * runs() * block; }
 };
 
 // In place: x = f(x); gradient = gradient · f'(x) from the outputs `y`.
@@ -118,9 +134,10 @@ kj::Own<Task> scale(Extent extent, float factor, Place from, Place to, Write wri
 // to = what dropout leaves of `from`, or to += that. `from` is the input of the node, or the
 // gradient of its output.
 kj::Own<Task> drop(
-    const Dropout& op, NodeId node, Extent extent, Place from, Place to, Write write);
+    const Dropout& op, NodeId node, Extent extent, Batch batch, Place from, Place to, Write write);
 // to = what dropout leaves of `from`, for images of `size` floats in plain order.
-kj::Own<Task> dropRows(const Dropout& op, NodeId node, size_t size, Place from, Place to);
+kj::Own<Task> dropRows(
+    const Dropout& op, NodeId node, size_t size, Batch batch, Place from, Place to);
 
 // `index` is where max stores the places of the maxima for its backward pass, as 16-bit words. Null
 // for average, and where there is no backward pass.
@@ -134,8 +151,9 @@ struct Verdicts {
   kj::Array<double> losses;
   kj::Array<int8_t> correct;
 };
-// `gradient` is null where there is no backward pass.
+// Logits are rows of floats of `classes` each, and perhaps of more that are not read. `gradient` is
+// null where there is no backward pass.
 kj::Own<Task> loss(
-    double smoothing, Extent extent, Place logits, Place gradient, Verdicts& verdicts);
+    double smoothing, uint classes, Batch batch, Place logits, Place gradient, Verdicts& verdicts);
 
 }  // namespace nn::cpu

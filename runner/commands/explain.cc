@@ -162,6 +162,7 @@ Lowered tryToLower(const Experiment& experiment, const nn::Graph& graph) {
   for (auto& device: experiment.cluster.devices) {
     KJ_IF_MAYBE(why, whyNotHere(device)) return kj::str("device ", device, ": ", *why);
   }
+  experiment.cluster.useNamedInstructionSet();
   return programOf(experiment, graph);
 }
 

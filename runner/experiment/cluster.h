@@ -62,7 +62,7 @@ struct ClusterConfig {
   uint threadsPerWorker;          // per device
   kj::Array<kj::String> devices;  // of each worker: "cpu", "cuda:1"
   configs::Span devicesSpan;
-  kj::StringPtr instructionSet;  // "auto", "avx2", "avx512"
+  kj::StringPtr instructionSet;  // "auto", "avx2", "avx512", "avx512_amx"
   const LossPolicy* onLoss;
   ElasticConfig elastic;            // without the key: 1, and as many as there are
   kj::Array<Host> hosts;            // for launchers of several machines. Empty: none are named
@@ -95,6 +95,11 @@ struct ClusterConfig {
   RoleHosts roleHosts() const;
   // Returns the devices of a worker. Its host may have slots, and other workers with GPUs.
   kj::Array<kj::String> devicesOf(uint worker) const;
+
+  // Makes the CPU programs of this process use `instructionSet`, if it names a level that this
+  // machine has or emulates. For commands that have no coordinator to ask. Call it before the first
+  // program is made.
+  void useNamedInstructionSet() const;
 
   // The defaults depend on `kvstore`. Experiment::read() checks the rest against it.
   static ClusterConfig read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore);

@@ -31,7 +31,7 @@ constexpr configs::Word<nn::Precision> PRECISIONS[] = {
         "Weights are rounded in convolutions that run on bfloat16 instructions, but not in those "
         "computed with Winograd's algorithm or as matrix products. Parameters, their gradients, "
         "sums within an op, batch statistics, dense layers and the loss stay float32. CPUs need "
-        "AVX512_BF16.",
+        "AVX512_BF16. With AMX, all convolutions and dense layers run on bfloat16 instructions.",
         nn::Precision::BF16},
     {"tf32",
         "For GPUs only: float32, but convolutions and dense layers round their factors to TF32 (11 "

@@ -19,14 +19,13 @@ InstructionSetChoice::InstructionSetChoice(kj::StringPtr setting, uint workers)
 }
 
 void InstructionSetChoice::offer(kj::StringPtr worker, kj::StringPtr level) {
-  bool isLess = level == "avx2" && chosen == "avx512";
   if (missing == 0) {
-    if (!isNamed || !isLess) return;
+    if (!isNamed || nn::canCompute(level, chosen)) return;
     configs::fail(worker, " has only ", level, ", and the file has cluster.instruction_set = \"",
         chosen, "\". Run this worker on another host, or choose \"", level, "\" or \"",
         AUTO_INSTRUCTION_SET, "\" for all roles");
   }
-  if (chosen.size() == 0 || isLess) chosen = kj::str(level);
+  chosen = kj::str(chosen.size() == 0 ? level : nn::lowerLevel(level, chosen));
   if (--missing == 0) complete.fulfiller->fulfill();
 }
 

@@ -15,8 +15,16 @@ namespace {
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 constexpr kj::StringPtr ONLY_AVX2 = "DNNL_MAX_CPU_ISA=AVX2"_kj;
 
+// What `runner devices` says.
+kj::String levelHere() {
+  auto line = kj::mv(linesOf(Command({RUNNER, "devices"}).wait().output)[0]);
+  constexpr auto BEFORE = "cpu: "_kj;
+  REQUIRE(line.startsWith(BEFORE));
+  return kj::str(line.slice(BEFORE.size()));
+}
+
 bool hasAvx512() {
-  return contains(Command({RUNNER, "devices"}).wait().output, "cpu: avx512");
+  return levelHere() != "avx2";
 }
 
 // Starts worker 1 on a host that has only AVX2.
@@ -49,11 +57,29 @@ kj::String weightsWithAvx2() {
 
 TEST_CASE("runner run writes its instruction set into experiment.toml, and names it first") {
   auto run = train(SHORT);
-  auto word = hasAvx512() ? "avx512"_kj : "avx2"_kj;
+  auto word = levelHere();
   CHECK(contains(readFile(kj::str(run.folder, "/experiment.toml")),
       kj::str("\ninstruction_set = \"", word, "\"\n")));
   auto first = kj::mv(linesOf(readFile(kj::str(run.folder, "/events.jsonl")))[0]);
   CHECK(contains(first, kj::str("\"instruction_set\":\"", word, "\"")));
+}
+
+TEST_CASE(
+    "with AMX, or its emulation, any number of servers and one or two threads train the same "
+    "bits") {
+  if (!hasAvx512()) SKIP_CASE("this processor has no AVX-512");
+  constexpr kj::StringPtr AMX = "cluster.instruction_set=avx512_amx"_kj;
+  constexpr kj::StringPtr BF16 = "train.precision=bf16"_kj, BATCH = "data.batch_size=70"_kj;
+  auto weights = [&](std::initializer_list<kj::StringPtr> settings) {
+    return train(SHORT, kj::arrayPtr(settings.begin(), settings.size())).weightsSha256;
+  };
+  if (Command({RUNNER, "check", SHORT, "--set", BF16}).wait().exitCode != 0) {
+    SKIP_CASE("this processor has no AVX512_BF16");
+  }
+  auto expected = weights({AMX, BF16, BATCH});
+  CHECK(weights({AMX, BF16, BATCH, "cluster.servers=1"}) == expected);
+  CHECK(weights({AMX, BF16, BATCH, "cluster.threads_per_worker=2"}) == expected);
+  CHECK(weights({"cluster.instruction_set=avx512", BF16, BATCH}) != expected);
 }
 
 TEST_CASE("a job of hosts with AVX-512 and AVX2 trains the bits of AVX2") {

@@ -8,6 +8,7 @@
 
 #include "configs/language/reader.h"
 #include "nn/cpu/cpu.h"
+#include "nn/cpu/instruction_set.h"
 #include "nn/cuda/cuda.h"
 #include "nn/cuda/presence.h"
 #include "nn/cuda/program.h"
@@ -273,6 +274,18 @@ TEST_CASE(
       INFO("precision " << uint(precision));
       check(CUDA_ON_HOST, precision, c, 1);
     }
+  }
+}
+
+// A program of its own, because a process fixes its level once.
+TEST_CASE("Ops: AMX agrees with the reference on every case, within the precision of bfloat16") {
+  if (kj::runCatchingExceptions([]() { nn::requirePrecision(nn::Precision::BF16); }) != nullptr) {
+    SKIP_CASE("no AVX512_BF16 here");
+  }
+  nn::useInstructionSet("avx512_amx");
+  for (auto& c: CASES) {
+    INFO(doctest::String(c.name));
+    check(nn::CPU, nn::Precision::BF16, c, 1);
   }
 }
 

@@ -5,8 +5,11 @@
 #include <kj/debug.h>
 #include <kj/thread.h>
 #include <kj/vector.h>
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
+
+#include "nn/cpu/instruction_set.h"
 
 namespace tools {
 namespace {
@@ -42,6 +45,28 @@ MULTIPLY_ADDS(multiplyAddAvx512, "avx512f", __m512, _mm512_set1_ps(0.5f),
 MULTIPLY_ADDS(multiplyAddBf16, "avx512f,avx512bf16", __m512, _mm512_set1_ps(0),
     _mm512_dpbf16_ps(
         sums[c], (__m512bh)_mm512_set1_epi32(0x3f803f80), (__m512bh)_mm512_set1_epi32(0x3f803f80)))
+
+// A tile register is 16 × 16 floats, or 16 × 32 bfloat16s. Four sums are in flight.
+constexpr uint TILE_PRODUCTS = 4;
+constexpr double TILE_FLOPS = 2 * 16 * 16 * 32;
+
+void multiplyTiles() {
+  struct {
+    uint8_t palette = 1, startRow = 0, reserved[14] = {};
+    uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
+  } config;
+  asm volatile("ldtilecfg %0" ::"m"(config));
+  asm volatile(
+      "tilezero %%tmm0\ntilezero %%tmm1\ntilezero %%tmm2\ntilezero %%tmm3\n"
+      "tilezero %%tmm4\ntilezero %%tmm5" ::);
+  for (uint i = 0; i < CALL_STEPS; ++i) {
+    asm volatile(
+        "tdpbf16ps %%tmm5, %%tmm4, %%tmm0\ntdpbf16ps %%tmm5, %%tmm4, %%tmm1\n"
+        "tdpbf16ps %%tmm5, %%tmm4, %%tmm2\ntdpbf16ps %%tmm5, %%tmm4, %%tmm3" ::);
+  }
+  asm volatile("tilerelease" ::);
+}
 
 double threadSeconds() {
   timespec now;
@@ -81,6 +106,11 @@ double flops(uint threads, float (*multiplyAdd)(), uint lanes) {
   return calls * CALL_STEPS * CHAINS * lanes * 2;
 }
 
+double tileFlops(uint threads) {
+  double calls = callsPerSecond(threads, [](uint) { multiplyTiles(); });
+  return calls * CALL_STEPS * TILE_PRODUCTS * TILE_FLOPS;
+}
+
 double copyBytes(uint threads) {
   kj::Vector<kj::Array<byte>> from, to;
   for (uint t = 0; t < threads; ++t) {
@@ -97,11 +127,13 @@ double copyBytes(uint threads) {
 }  // namespace
 
 Peaks measurePeaks(uint threads, kj::StringPtr instructionSet) {
-  bool hasAvx512 = instructionSet == "avx512";
+  bool hasAvx512 = instructionSet != "avx2";
+  bool usesAmx = instructionSet == "avx512_amx" && nn::hasAmx();
   bool hasBf16 = hasAvx512 && __builtin_cpu_supports("avx512bf16");
   return {.fp32_flops = hasAvx512 ? flops(threads, multiplyAddAvx512, 16)
                                   : flops(threads, multiplyAddAvx2, 8),
       .bf16_flops = hasBf16 ? flops(threads, multiplyAddBf16, 32) : 0,
+      .amx_flops = usesAmx ? tileFlops(threads) : 0,
       .copy_bytes = copyBytes(threads)};
 }
 

@@ -9,6 +9,7 @@ namespace tools {
 struct Peaks {
   double fp32_flops;  // fused multiply-adds in registers, each two operations
   double bf16_flops;  // the same for pairs of bfloat16; 0 if the processor has no such instruction
+  double amx_flops;   // products of tiles of bfloat16; 0 without AMX
   double copy_bytes;  // a copy far larger than the caches: bytes read and bytes written
 };
 

@@ -186,8 +186,9 @@ kj::String opsText(
   if (!byOp) costs = byKind(costs);
   auto number = [](double value) { return fixedPoint(value / 1e9, 0); };
   auto bf16 = peaks.bf16_flops > 0 ? kj::str(number(peaks.bf16_flops), " in bf16, ") : kj::str();
-  double fma_flops = isBf16 ? peaks.bf16_flops : peaks.fp32_flops;
-  return kj::str("peaks    fma ", number(peaks.fp32_flops), " GFLOP/s, ", bf16, "copy ",
+  auto amx = peaks.amx_flops > 0 ? kj::str(number(peaks.amx_flops), " with AMX, ") : kj::str();
+  double fma_flops = isBf16 ? kj::max(peaks.bf16_flops, peaks.amx_flops) : peaks.fp32_flops;
+  return kj::str("peaks    fma ", number(peaks.fp32_flops), " GFLOP/s, ", bf16, amx, "copy ",
       number(peaks.copy_bytes), " GB/s (", runner::counted(threads, "thread"), ")\n\n",
       inColumns(opTable(costs, mean_s, fma_flops, peaks.copy_bytes), 3));
 }

@@ -52,7 +52,9 @@ runner::LoadedExperiment TrainingCommand::load() {
   if (data && assumed.classes > 0) {
     commandLine.exitError("--data reads the data set, but --classes works without it");
   }
-  return ExperimentCommand::load();
+  auto loaded = ExperimentCommand::load();
+  KJ_ASSERT_NONNULL(loaded.experiment).cluster.useNamedInstructionSet();
+  return loaded;
 }
 
 RecordBatches::RecordBatches(const runner::Experiment& experiment)

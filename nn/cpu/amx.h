@@ -1,0 +1,96 @@
+// nn/cpu/amx.h: convolutions of bfloat16s as products of AMX tiles: the loops, and a table of them
+// for processors that have AMX and one for those that emulate it.
+#pragma once
+
+// Included by files that are compiled for newer instruction sets: nothing with inline code may come
+// in here, see kernels.h.
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nn/cpu/kernels.h"
+
+namespace nn::cpu {
+
+// An AMX tile has 16 rows of 64 bytes. A product adds A · B to 16 × 16 floats, where A has 16 rows
+// of 32 bfloat16s, and B has 32 rows of 16.
+//
+// The rows of A are *images*, not pixels. So images come in groups of AMX_IMAGES, which lie
+// together pixel by pixel:
+//   channels/32 × height × width × 32 images × 32 channels
+// 32 images and 32 channels of one pixel are two tiles. A window that reaches over the edge of the
+// image has fewer products, and needs no zeros around the image. A stride is only another list of
+// pixels. In the gradient of the weights the images of a pixel are what the sum runs over, so a
+// window moves by whole tiles.
+constexpr size_t AMX_IMAGES = 32;
+constexpr size_t AMX_CHANNELS = 32;
+constexpr size_t AMX_SIDE = 16;  // rows of a tile, and channels that a tile of sums has
+constexpr size_t AMX_PIXEL = AMX_IMAGES * AMX_CHANNELS;  // values of one pixel in a block
+constexpr size_t AMX_TILE = 512;                         // bfloat16s
+constexpr size_t AMX_SUMS = AMX_SIDE * AMX_SIDE;         // floats
+
+// A pixel of the input, and which weights of the window it meets.
+struct AmxSource {
+  uint32_t pixel, tap;
+};
+
+// One group of images through a convolution: y = x * w + bias, or the gradient of the input as
+// another list of sources and weights. Pixel i of the output has the sources starts[i] …
+// starts[i + 1] - 1.
+struct AmxProduct {
+  const uint32_t* starts;
+  const AmxSource* sources;
+  size_t taps;       // of the window
+  size_t inBlocks;   // of 32 channels
+  size_t inPixels;   // of an image
+  size_t outTiles;   // of 16 channels
+  size_t outPixels;  // of an image
+  const Bfloat16* in;
+  const Bfloat16* weights;  // see packWeights
+  const float* bias;        // 16 per tile, or null
+  void* out;
+  bool outIsFloats;  // otherwise bfloat16s
+  Write write;
+};
+
+// A convolution as the gradient of its weights sees it.
+struct AmxWindow {
+  size_t inHeight, inWidth, outHeight, outWidth;
+  size_t kernelHeight, kernelWidth, stride, pad;
+  size_t inTiles, outTiles;  // of 16 channels
+  size_t outPixels;          // from one block of dy to the next
+};
+
+struct AmxLoops {
+  // Computes pixels begin … end - 1 of the output, in all its channels. Those that fill up the last
+  // block become 0, or their bias.
+  void (*multiply)(const AmxProduct& product, size_t begin, size_t end);
+
+  // sums += the gradient of the weights of one group, as tiles of 16 × 16 floats, inputs ×
+  // outputs: kernel row × tile of inputs × tile of outputs × kernel column. `scratch` has room for
+  // amxScratch(window) bfloat16s.
+  void (*accumulate)(const AmxWindow& window, const Bfloat16* x, const Bfloat16* dy, float* sums,
+      Bfloat16* scratch);
+
+  // Packs floats w[output][input][tap] as tiles: tile of outputs × tap × block of inputs. Each has
+  // 16 pairs of inputs × 16 outputs × 2 inputs, padded with zeros. Outputs are `outStride` floats
+  // apart, inputs `inStride`.
+  void (*packWeights)(const float* w, size_t outputs, size_t outStride, size_t inputs,
+      size_t inStride, size_t taps, Bfloat16* packed);
+
+  // to += the sums over pixels and images of each channel of a group.
+  void (*addChannels)(const Bfloat16* from, size_t blocks, size_t pixels, float* to);
+
+  // For one image and one place of the window, writes corner[offsets[i]] as channel i of `blocks`
+  // blocks, which are `plane` values apart, or 0 if bit i % 32 of masks[i / 32] is 0.
+  void (*gatherPatch)(const float* corner, const int32_t* offsets, const uint32_t* masks,
+      size_t blocks, Bfloat16* to, size_t plane);
+};
+
+// How many bfloat16s `accumulate` needs.
+size_t amxScratch(const AmxWindow& window);
+
+// Both need AVX512_BF16, and give the same bits.
+extern const AmxLoops AMX_LOOPS;           // needs AMX_BF16, and allowAmx()
+extern const AmxLoops EMULATED_AMX_LOOPS;  // computes with FMA
+
+}  // namespace nn::cpu

@@ -1,0 +1,366 @@
+#include "nn/cpu/amx_convolution.h"
+
+#include <string.h>
+
+#include "nn/cpu/amx.h"
+
+namespace nn::cpu {
+namespace {
+
+constexpr size_t tilesOf(size_t channels) {
+  return (channels + AMX_SIDE - 1) / AMX_SIDE;
+}
+constexpr size_t blocksOf(size_t channels) {
+  return (channels + AMX_CHANNELS - 1) / AMX_CHANNELS;
+}
+
+Bfloat16* halvesOf(const Addresses& memory, const Buffer& buffer) {
+  return reinterpret_cast<Bfloat16*>(memory.floatsOf(buffer, 0));
+}
+
+// A task that calls work(step, chunk), with `floats` of scratch memory.
+template <typename Work>
+kj::Own<Task> newScratchTask(Buffer& scratch, size_t floats, Work work) {
+  struct WorkTask final: public Task {
+    WorkTask(Buffer& scratch, size_t floats, Work&& work)
+        : scratch(scratch), floats(floats), work(kj::mv(work)) {}
+    void prepare(kj::ArrayPtr<const uint>) override { scratch.values = floats; }
+    void run(const Step& step, const Chunk& chunk) override { work(step, chunk); }
+    Buffer& scratch;
+    size_t floats;
+    Work work;
+  };
+  return kj::heap<WorkTask>(scratch, floats, kj::mv(work));
+}
+
+// For each pixel of an output, the pixels of the input that it is made of.
+struct Sources {
+  kj::Array<uint32_t> starts;
+  kj::Array<AmxSource> list;
+
+  // `eachTap` calls f(row, column, tap) for the pixels of the input that pixel (y, x) of the output
+  // meets, some of which may lie outside of the image.
+  template <typename EachTap>
+  Sources(Shape in, Shape out, EachTap eachTap) {
+    kj::Vector<uint32_t> starts;
+    kj::Vector<AmxSource> list;
+    for (uint y = 0; y < out.height; ++y) {
+      for (uint x = 0; x < out.width; ++x) {
+        starts.add(list.size());
+        eachTap(y, x, [&](int row, int column, uint tap) {
+          if (row < 0 || column < 0 || row >= int(in.height) || column >= int(in.width)) return;
+          list.add(AmxSource{uint32_t(row) * in.width + column, tap});
+        });
+      }
+    }
+    starts.add(list.size());
+    this->starts = starts.releaseAsArray();
+    this->list = list.releaseAsArray();
+  }
+};
+
+class AmxConvolution final: public Convolution {
+public:
+  AmxConvolution(ConvolutionShape shape, ConvolutionArrays arrays, const AmxLoops& loops)
+      : shape(shape),
+        arrays(arrays),
+        loops(loops),
+        taps(shape.kernelHeight * shape.kernelWidth),
+        inputs(shape.in.channels),
+        outputs(shape.out.channels),
+        isPlain(shape.canBePlain && shape.in.channels <= PLAIN_CHANNELS),
+        ahead(forwardSources(shape, isPlain)) {
+    if (!isPlain) return;
+    inputs *= taps;
+    taps = 1;
+    findPatches();
+  }
+
+  InputLayouts inputLayouts() const override {
+    auto layout = isPlain ? Layout::PLAIN : Layout::BLOCKED;
+    return {layout, layout};
+  }
+  kj::Own<Task> forward(Place x, Place y, Buffer& scratch) override;
+  kj::Own<Task> backwardWeights(Place x, Place dy, Buffer& scratch) override;
+  kj::Own<Task> backwardData(Place dy, Place dx, Write write, Buffer& scratch) override;
+  bool canAdd() const override { return true; }
+  kj::Own<BatchTask> packForward(uint turn) override;
+  kj::Own<BatchTask> packBackward(uint turn) override;
+  kj::Own<BatchTask> sumGradient(uint turn) override;
+  kj::Array<kj::String> implementations() const override {
+    auto names = kj::heapArrayBuilder<kj::String>(1);
+    names.add(kj::str("amx"));
+    return names.finish();
+  }
+
+private:
+  // Up to here, a block of 32 channels per place of the window would be mostly padding.
+  static constexpr uint PLAIN_CHANNELS = 4;
+
+  const ConvolutionShape shape;
+  const ConvolutionArrays arrays;
+  const AmxLoops& loops;
+  size_t taps, inputs, outputs;  // of the convolution that the tiles compute
+  const bool isPlain;
+  const Sources ahead;
+  kj::Maybe<Sources> back;  // of the gradient of the input
+  // Of a window over plain pixels: where its values lie, and which of them lie inside of the image,
+  // for each pixel of the output.
+  kj::Array<int32_t> patchOffsets;
+  kj::Array<uint32_t> patchMasks;
+
+  size_t outPixels() const { return size_t(shape.out.height) * shape.out.width; }
+  size_t inPixels() const { return size_t(shape.in.height) * shape.in.width; }
+  size_t forwardHalves() const { return tilesOf(outputs) * taps * blocksOf(inputs) * AMX_TILE; }
+  size_t backwardHalves() const { return tilesOf(inputs) * taps * blocksOf(outputs) * AMX_TILE; }
+  size_t weightSums() const { return tilesOf(inputs) * tilesOf(outputs) * taps * AMX_SUMS; }
+  size_t sumFloats() const { return weightSums() + blocksOf(outputs) * AMX_CHANNELS; }
+
+  // A sum belongs to a run of groups. Two lanes have at least one sum each.
+  uint sums() const { return kj::min(kj::max(shape.lanes, 2u), shape.batch.groups()); }
+  uint sumOf(uint group) const {
+    uint i = uint64_t(group) * sums() / shape.batch.groups();
+    while (firstOf(i + 1) <= group) ++i;
+    return i;
+  }
+  uint firstOf(uint sum) const { return uint64_t(shape.batch.groups()) * sum / sums(); }
+
+  static Sources forwardSources(const ConvolutionShape& shape, bool isPlain) {
+    if (isPlain) {
+      // One row, whose patches lie side by side.
+      Shape row = {0, 1, shape.out.width};
+      return Sources(row, row, [](uint y, uint x, auto f) { f(y, x, 0); });
+    }
+    return Sources(shape.in, shape.out, [&](uint y, uint x, auto f) {
+      int top = int(y * shape.op.stride) - int(shape.op.pad);
+      int left = int(x * shape.op.stride) - int(shape.op.pad);
+      for (uint u = 0; u < shape.kernelHeight; ++u) {
+        for (uint v = 0; v < shape.kernelWidth; ++v) {
+          f(top + int(u), left + int(v), u * shape.kernelWidth + v);
+        }
+      }
+    });
+  }
+
+  Sources backwardSources() const {
+    int stride = shape.op.stride;
+    return Sources(shape.out, shape.in, [&](uint y, uint x, auto f) {
+      for (uint u = 0; u < shape.kernelHeight; ++u) {
+        for (uint v = 0; v < shape.kernelWidth; ++v) {
+          int row = int(y + shape.op.pad) - int(u), column = int(x + shape.op.pad) - int(v);
+          if (row < 0 || column < 0 || row % stride != 0 || column % stride != 0) continue;
+          f(row / stride, column / stride, u * shape.kernelWidth + v);
+        }
+      }
+    });
+  }
+
+  void findPatches() {
+    size_t blocks = blocksOf(inputs), kernel = shape.kernelHeight * shape.kernelWidth;
+    int width = shape.in.width, height = shape.in.height;
+    patchOffsets = kj::heapArray<int32_t>(blocks * AMX_CHANNELS);
+    patchMasks = kj::heapArray<uint32_t>(outPixels() * blocks);
+    memset(patchOffsets.begin(), 0, patchOffsets.asBytes().size());
+    memset(patchMasks.begin(), 0, patchMasks.asBytes().size());
+    for (uint i = 0; i < inputs; ++i) {
+      int u = i % kernel / shape.kernelWidth, v = i % shape.kernelWidth;
+      patchOffsets[i] = int(i / kernel * inPixels()) + u * width + v;
+      for (size_t at = 0; at < outPixels(); ++at) {
+        int row = int(at / shape.out.width * shape.op.stride) - int(shape.op.pad) + u;
+        int column = int(at % shape.out.width * shape.op.stride) - int(shape.op.pad) + v;
+        bool isInside = row >= 0 && column >= 0 && row < height && column < width;
+        patchMasks[at * blocks + i / AMX_CHANNELS] |= uint32_t(isInside) << i % AMX_CHANNELS;
+      }
+    }
+  }
+
+  // Of one row of the output.
+  size_t patchHalves() const { return blocksOf(inputs) * shape.out.width * AMX_PIXEL; }
+
+  // Writes the windows of row `y` of the output as pixels of a group. `images` images begin at
+  // `pixels`.
+  void gatherRow(const float* pixels, size_t y, uint images, Bfloat16* to) const {
+    size_t blocks = blocksOf(inputs), plane = shape.out.width * AMX_PIXEL;
+    for (size_t x = 0; x < shape.out.width; ++x, to += AMX_PIXEL) {
+      auto* masks = patchMasks.begin() + (y * shape.out.width + x) * blocks;
+      auto corner = (ptrdiff_t(y * shape.op.stride) - shape.op.pad) * shape.in.width +
+                    ptrdiff_t(x * shape.op.stride) - shape.op.pad;
+      for (uint n = 0; n < images; ++n) {
+        loops.gatherPatch(pixels + n * shape.in.size() + corner, patchOffsets.begin(), masks,
+            blocks, to + n * AMX_CHANNELS, plane);
+      }
+      for (size_t b = 0; images < AMX_IMAGES && b < blocks; ++b) {
+        memset(to + b * plane + images * AMX_CHANNELS, 0,
+            (AMX_IMAGES - images) * AMX_CHANNELS * sizeof(Bfloat16));
+      }
+    }
+  }
+
+  AmxProduct productOf(const Sources& sources, Place to) const {
+    return {.starts = sources.starts.begin(),
+        .sources = sources.list.begin(),
+        .taps = taps,
+        .bias = nullptr,
+        .outIsFloats = to.element() == Element::FLOAT32};
+  }
+};
+
+kj::Own<Task> AmxConvolution::forward(Place x, Place y, Buffer& scratch) {
+  arrays.forwardWeights->values = forwardHalves() / 2 + tilesOf(outputs) * AMX_SIDE;
+  size_t scratchFloats = isPlain ? patchHalves() / 2 : 0;
+  return newScratchTask(
+      scratch, scratchFloats, [=, this, &scratch](const Step& step, const Chunk& chunk) {
+        auto* weights = halvesOf(step.memory, *arrays.forwardWeights);
+        auto product = productOf(ahead, y);
+        product.inBlocks = blocksOf(inputs);
+        product.inPixels = isPlain ? shape.out.width : inPixels();
+        product.outTiles = tilesOf(outputs);
+        product.outPixels = outPixels();
+        product.weights = weights;
+        if (shape.addsBias) product.bias = reinterpret_cast<float*>(weights + forwardHalves());
+        product.write = Write::SET;
+        const byte* from = step.memory.at(x, chunk);
+        byte* to = step.memory.at(y, chunk);
+        for (uint n = 0; n < chunk.images; ++n, from += x.stride_bytes(), to += y.stride_bytes()) {
+          product.out = to;
+          if (!isPlain) {
+            product.in = reinterpret_cast<const Bfloat16*>(from);
+            loops.multiply(product, 0, outPixels());
+            continue;
+          }
+          auto* row = reinterpret_cast<Bfloat16*>(step.memory.floatsOf(scratch, chunk.lane));
+          product.in = row;
+          for (uint r = 0; r < shape.out.height; ++r) {
+            gatherRow(reinterpret_cast<const float*>(from), r,
+                shape.batch.imagesOf(chunk.first + n), row);
+            product.out = to + r * shape.out.width * AMX_PIXEL * bytesOf(y.element());
+            loops.multiply(product, 0, shape.out.width);
+          }
+        }
+      });
+}
+
+kj::Own<Task> AmxConvolution::backwardWeights(Place x, Place dy, Buffer& scratch) {
+  AmxWindow window = {.inHeight = shape.in.height,
+      .inWidth = shape.in.width,
+      .outHeight = shape.out.height,
+      .outWidth = shape.out.width,
+      .kernelHeight = shape.kernelHeight,
+      .kernelWidth = shape.kernelWidth,
+      .stride = shape.op.stride,
+      .pad = shape.op.pad,
+      .inTiles = tilesOf(inputs),
+      .outTiles = tilesOf(outputs),
+      .outPixels = outPixels()};
+  if (isPlain) {
+    window.inHeight = window.outHeight = 1;
+    window.inWidth = shape.out.width;
+    window.kernelHeight = window.kernelWidth = window.stride = 1;
+    window.pad = 0;
+  }
+  arrays.sums->values = sums() * sumFloats();
+  size_t scratchFloats = ((isPlain ? patchHalves() : 0) + amxScratch(window)) / 2;
+  return newScratchTask(
+      scratch, scratchFloats, [=, this, &scratch](const Step& step, const Chunk& chunk) {
+        auto* work = reinterpret_cast<Bfloat16*>(step.memory.floatsOf(scratch, chunk.lane));
+        const byte* images = step.memory.at(x, chunk);
+        const byte* gradients = step.memory.at(dy, chunk);
+        for (uint n = chunk.first; n < chunk.first + chunk.images; ++n) {
+          uint sum = sumOf(n);
+          float* to = step.memory.floatsOf(*arrays.sums, 0) + sum * sumFloats();
+          if (n == firstOf(sum)) memset(to, 0, sumFloats() * sizeof(float));
+          auto* gradient = reinterpret_cast<const Bfloat16*>(gradients);
+          if (isPlain) {
+            for (uint r = 0; r < shape.out.height; ++r) {
+              gatherRow(reinterpret_cast<const float*>(images), r, shape.batch.imagesOf(n), work);
+              loops.accumulate(window, work, gradient + r * shape.out.width * AMX_PIXEL, to,
+                  work + patchHalves());
+            }
+          } else {
+            loops.accumulate(window, reinterpret_cast<const Bfloat16*>(images), gradient, to, work);
+          }
+          if (shape.addsBias) {
+            loops.addChannels(gradient, blocksOf(outputs), outPixels(), to + weightSums());
+          }
+          images += x.stride_bytes();
+          gradients += dy.stride_bytes();
+        }
+      });
+}
+
+kj::Own<Task> AmxConvolution::backwardData(Place dy, Place dx, Write write, Buffer&) {
+  arrays.backwardWeights->values = backwardHalves() / 2;
+  auto& sources = back.emplace(backwardSources());
+  return newTask([=, this, &sources](const Step& step, const Chunk& chunk) {
+    auto product = productOf(sources, dx);
+    product.inBlocks = blocksOf(outputs);
+    product.inPixels = outPixels();
+    product.outTiles = tilesOf(inputs);
+    product.outPixels = inPixels();
+    product.weights = halvesOf(step.memory, *arrays.backwardWeights);
+    product.write = write;
+    const byte* from = step.memory.at(dy, chunk);
+    byte* to = step.memory.at(dx, chunk);
+    for (uint n = 0; n < chunk.images; ++n, from += dy.stride_bytes(), to += dx.stride_bytes()) {
+      product.in = reinterpret_cast<const Bfloat16*>(from);
+      product.out = to;
+      loops.multiply(product, 0, inPixels());
+    }
+  });
+}
+
+kj::Own<BatchTask> AmxConvolution::packForward(uint turn) {
+  return newWholeTask(turn, [this](const Step& step, uint) {
+    auto* packed = halvesOf(step.memory, *arrays.forwardWeights);
+    loops.packWeights(
+        arrays.weightsIn(step.memory), outputs, inputs * taps, inputs, taps, taps, packed);
+    if (!shape.addsBias) return;
+    auto* bias = reinterpret_cast<float*>(packed + forwardHalves());
+    memset(bias, 0, tilesOf(outputs) * AMX_SIDE * sizeof(float));
+    memcpy(bias, arrays.biasIn(step.memory, outputs * inputs * taps), outputs * sizeof(float));
+  });
+}
+
+kj::Own<BatchTask> AmxConvolution::packBackward(uint turn) {
+  return newWholeTask(turn, [this](const Step& step, uint) {
+    loops.packWeights(arrays.weightsIn(step.memory), inputs, taps, outputs, inputs * taps, taps,
+        halvesOf(step.memory, *arrays.backwardWeights));
+  });
+}
+
+// Adds the sums in their order into the flat gradient. Each lane does a part of the outputs.
+kj::Own<BatchTask> AmxConvolution::sumGradient(uint) {
+  return newBatchTask([this](const Step& step, uint part, uint parts) {
+    const float* first = step.memory.floatsOf(*arrays.sums, 0);
+    auto sumAt = [&](size_t place) {
+      float sum = first[place];
+      for (uint i = 1; i < sums(); ++i) sum += first[i * sumFloats() + place];
+      return sum;
+    };
+    size_t columns = isPlain ? 1 : shape.kernelWidth;
+    for (size_t k = outputs * part / parts; k < outputs * (part + 1) / parts; ++k) {
+      float* to = arrays.weightsGradient + k * inputs * taps;
+      for (size_t c = 0; c < inputs; ++c) {
+        for (size_t t = 0; t < taps; ++t) {
+          size_t row = t / columns, column = t % columns;
+          size_t tile = (row * tilesOf(inputs) + c / AMX_SIDE) * tilesOf(outputs) + k / AMX_SIDE;
+          *to++ =
+              sumAt((tile * columns + column) * AMX_SUMS + c % AMX_SIDE * AMX_SIDE + k % AMX_SIDE);
+        }
+      }
+      if (arrays.biasGradient != nullptr) {
+        arrays.biasGradient[k] = shape.addsBias ? sumAt(weightSums() + k) : 0;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+kj::Own<Convolution> makeAmxConvolution(
+    ConvolutionShape shape, ConvolutionArrays arrays, const AmxLoops& loops) {
+  KJ_REQUIRE(shape.element == Element::BFLOAT16);
+  return kj::heap<AmxConvolution>(shape, arrays, loops);
+}
+
+}  // namespace nn::cpu

@@ -1,0 +1,19 @@
+// nn/cpu/amx_convolution.h: convolutions and dense layers of bfloat16s as products of AMX tiles.
+#pragma once
+
+#include "nn/cpu/convolution.h"
+
+namespace nn::cpu {
+
+// Images come in groups, see nn/cpu/amx.h. A dense layer is a convolution whose window is the whole
+// image. `shape.element` must be BFLOAT16. The output and the gradient of the input may be floats.
+//
+// Images of few channels, the pixels of a batch, come as plain floats: their windows become the
+// channels of a 1×1 convolution.
+//
+// The same bits come of one thread and of two: the gradient of the weights has a sum for each half
+// of the batch at least.
+kj::Own<Convolution> makeAmxConvolution(
+    ConvolutionShape shape, ConvolutionArrays arrays, const AmxLoops& loops);
+
+}  // namespace nn::cpu

@@ -1,0 +1,464 @@
+// nn/cpu/amx_loops.h: the loops of nn/cpu/amx.h as templates over tiles.
+#pragma once
+
+#include "nn/cpu/amx_tiles.h"
+
+namespace nn::cpu {
+namespace {
+
+constexpr size_t amxTiles(size_t channels) {
+  return (channels + AMX_SIDE - 1) / AMX_SIDE;
+}
+constexpr size_t amxBlocks(size_t channels) {
+  return (channels + AMX_CHANNELS - 1) / AMX_CHANNELS;
+}
+
+// The low or the high 16 of the 32 channels of two images, image by image in pairs: 16 channels × 2
+// images.
+inline __m512i pairImages(__m512i first, __m512i second, size_t half) {
+  alignas(64) static const uint16_t PAIRS[32] = {0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7,
+      39, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+  __m512i order = _mm512_add_epi16(_mm512_load_si512(PAIRS), _mm512_set1_epi16(short(16 * half)));
+  return _mm512_permutex2var_epi16(first, order, second);
+}
+
+// to = the transposed of 16 rows of 16 words.
+inline void transposeWords(__m512i* t, void* to) {
+  __m512i u[16];
+  for (size_t r = 0; r < 16; r += 2) {
+    u[r] = _mm512_unpacklo_epi32(t[r], t[r + 1]);
+    u[r + 1] = _mm512_unpackhi_epi32(t[r], t[r + 1]);
+  }
+  for (size_t r = 0; r < 16; r += 4) {
+    t[r] = _mm512_unpacklo_epi64(u[r], u[r + 2]);
+    t[r + 1] = _mm512_unpackhi_epi64(u[r], u[r + 2]);
+    t[r + 2] = _mm512_unpacklo_epi64(u[r + 1], u[r + 3]);
+    t[r + 3] = _mm512_unpackhi_epi64(u[r + 1], u[r + 3]);
+  }
+  // Lane l of t[4g + k] has column 4l + k of rows 4g … 4g + 3.
+  auto* rows = static_cast<char*>(to);
+  for (size_t k = 0; k < 4; k++) {
+    __m512i a0 = _mm512_shuffle_i32x4(t[k], t[4 + k], 0x88);
+    __m512i a1 = _mm512_shuffle_i32x4(t[k], t[4 + k], 0xdd);
+    __m512i b0 = _mm512_shuffle_i32x4(t[8 + k], t[12 + k], 0x88);
+    __m512i b1 = _mm512_shuffle_i32x4(t[8 + k], t[12 + k], 0xdd);
+    _mm512_store_si512(rows + k * 64, _mm512_shuffle_i32x4(a0, b0, 0x88));
+    _mm512_store_si512(rows + (4 + k) * 64, _mm512_shuffle_i32x4(a1, b1, 0x88));
+    _mm512_store_si512(rows + (8 + k) * 64, _mm512_shuffle_i32x4(a0, b0, 0xdd));
+    _mm512_store_si512(rows + (12 + k) * 64, _mm512_shuffle_i32x4(a1, b1, 0xdd));
+  }
+}
+
+template <typename T>
+struct AmxBody {
+  // ---- y = x * w
+
+  // Writes the sums of a pixel's 32 images and 32 channels, a few images at a time, so that this
+  // happens while the tiles of the next pixel are multiplied. Tile 2·j + h has channels 16·j … and
+  // images 16·h ….
+  template <size_t tiles>
+  class Writer {
+  public:
+    Writer(const AmxProduct& product, size_t block): product(product) {
+      for (size_t j = 0; product.bias != nullptr && j < tiles; j++) {
+        bias[j] = _mm512_loadu_ps(product.bias + (2 * block + j) * AMX_SIDE);
+      }
+      plane = block * product.outPixels;
+    }
+
+    void begin(const float* sums, size_t pixel) {
+      from = sums;
+      at = (plane + pixel) * AMX_PIXEL;
+      next = 0;
+    }
+
+    void write(size_t images) {
+      size_t end = next + images < AMX_IMAGES ? next + images : AMX_IMAGES;
+      if (product.outIsFloats) {
+        for (; next < end; next++) writeFloats(static_cast<float*>(product.out) + at);
+      } else {
+        for (; next < end; next++) writeHalves(static_cast<Bfloat16*>(product.out) + at);
+      }
+    }
+    void finish() { write(AMX_IMAGES); }
+
+  private:
+    const AmxProduct& product;
+    __m512 bias[2] = {};
+    size_t plane;
+    const float* from = nullptr;
+    size_t at = 0;
+    size_t next = AMX_IMAGES;  // image
+
+    __m512 sum(size_t j) const {
+      if (j >= tiles) return bias[j];
+      const float* tile = from + (2 * j + next / AMX_SIDE) * AMX_SUMS;
+      return _mm512_add_ps(_mm512_load_ps(tile + next % AMX_SIDE * AMX_SIDE), bias[j]);
+    }
+
+    void writeFloats(float* pixel) const {
+      for (size_t j = 0; j < 2; j++) {
+        float* to = pixel + next * AMX_CHANNELS + j * AMX_SIDE;
+        __m512 value = sum(j);
+        if (product.write == Write::ADD) value = _mm512_add_ps(value, _mm512_loadu_ps(to));
+        _mm512_storeu_ps(to, value);
+      }
+    }
+
+    void writeHalves(Bfloat16* pixel) const {
+      Bfloat16* to = pixel + next * AMX_CHANNELS;
+      __m512 low = sum(0), high = sum(1);
+      if (product.write == Write::ADD) {
+        low = _mm512_add_ps(low, widened(to));
+        high = _mm512_add_ps(high, widened(to + AMX_SIDE));
+      }
+      _mm512_storeu_si512(to, __m512i(_mm512_cvtne2ps_pbh(high, low)));
+    }
+
+    static __m512 widened(const Bfloat16* p) {
+      __m512i words = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p));
+      return _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
+    }
+  };
+
+  // One product of a tile of images with one or two tiles of weights. The second tile of images
+  // lies behind the first.
+  template <size_t tiles, bool streams>
+  static void multiplyBlock(const Bfloat16* a, const Bfloat16* b, size_t nextTile) {
+    auto loadWeights = [](auto tile, const Bfloat16* p) {
+      if constexpr (streams) {
+        T::template stream<tile.value>(p);
+      } else {
+        T::template load<tile.value>(p);
+      }
+    };
+    loadWeights(Number<6>(), b);
+    T::template stream<4>(a);
+    T::template multiply<0, 4, 6>();
+    T::template stream<5>(a + AMX_TILE);
+    T::template multiply<1, 5, 6>();
+    if constexpr (tiles == 2) {
+      loadWeights(Number<7>(), b + nextTile);
+      T::template multiply<2, 4, 7>();
+      T::template multiply<3, 5, 7>();
+    }
+  }
+
+  template <size_t tiles, bool streams>
+  static void multiplyColumn(const AmxProduct& p, size_t block, size_t begin, size_t end) {
+    alignas(64) float sums[2][4 * AMX_SUMS];
+    size_t tileWeights = p.taps * p.inBlocks * AMX_TILE;
+    const Bfloat16* weights = p.weights + 2 * block * tileWeights;
+    Writer<tiles> writer(p, block);
+    for (size_t i = begin; i < end; i++) {
+      T::template zero<0>();
+      T::template zero<1>();
+      if constexpr (tiles == 2) {
+        T::template zero<2>();
+        T::template zero<3>();
+      }
+      size_t steps = (p.starts[i + 1] - p.starts[i]) * p.inBlocks;
+      // Whole quarters of a tile, so that all images are written before the last products.
+      size_t images = steps == 0 ? AMX_IMAGES : ((AMX_IMAGES - 1) / steps + 4) & ~size_t(3);
+      for (uint32_t s = p.starts[i]; s < p.starts[i + 1]; s++) {
+        const Bfloat16* a = p.in + p.sources[s].pixel * AMX_PIXEL;
+        const Bfloat16* b = weights + p.sources[s].tap * p.inBlocks * AMX_TILE;
+        for (size_t c = 0; c < p.inBlocks; c++) {
+          multiplyBlock<tiles, streams>(a, b, tileWeights);
+          writer.write(images);
+          a += p.inPixels * AMX_PIXEL;
+          b += AMX_TILE;
+        }
+      }
+      writer.finish();
+      float* to = sums[i % 2];
+      T::template store<0>(to);
+      T::template store<1>(to + AMX_SUMS);
+      if constexpr (tiles == 2) {
+        T::template store<2>(to + 2 * AMX_SUMS);
+        T::template store<3>(to + 3 * AMX_SUMS);
+      }
+      writer.begin(to, i);
+    }
+    writer.finish();
+  }
+
+  static void multiply(const AmxProduct& p, size_t begin, size_t end) {
+    // The weights of two tiles of outputs stay in the first-level cache up to this many blocks.
+    constexpr size_t CACHED_BLOCKS = 18;
+    bool streams = p.taps * p.inBlocks > CACHED_BLOCKS;
+    T::begin();
+    for (size_t block = 0; 2 * block < p.outTiles; block++) {
+      bool isWhole = 2 * block + 1 < p.outTiles;
+      auto column = isWhole   ? streams ? multiplyColumn<2, true> : multiplyColumn<2, false>
+                      : streams ? multiplyColumn<1, true>
+                              : multiplyColumn<1, false>;
+      column(p, block, begin, end);
+    }
+    T::end();
+  }
+
+  // ---- The gradient of the weights
+
+  // to[tile of channels] = tiles of 16 pairs of images × 16 channels × 2 images, `plane` apart.
+  static void interleave(
+      const Bfloat16* pixel, size_t tiles, size_t blockStride, Bfloat16* to, size_t plane) {
+    for (size_t t = 0; t < tiles; t++) {
+      const Bfloat16* from = pixel + t / 2 * blockStride;
+      for (size_t r = 0; r < AMX_SIDE; r++) {
+        const Bfloat16* images = from + 2 * r * AMX_CHANNELS;
+        __m512i a = _mm512_loadu_si512(images), b = _mm512_loadu_si512(images + AMX_CHANNELS);
+        _mm512_store_si512(to + t * plane + r * 32, pairImages(a, b, t % 2));
+      }
+    }
+  }
+
+  // to[tile of channels] = tiles of 16 channels × 32 images, `plane` apart.
+  static void transpose(
+      const Bfloat16* pixel, size_t tiles, size_t blockStride, Bfloat16* to, size_t plane) {
+    for (size_t t = 0; t < tiles; t++) {
+      const Bfloat16* from = pixel + t / 2 * blockStride;
+      __m512i rows[AMX_SIDE];
+      for (size_t r = 0; r < AMX_SIDE; r++) {
+        const Bfloat16* images = from + 2 * r * AMX_CHANNELS;
+        __m512i a = _mm512_loadu_si512(images), b = _mm512_loadu_si512(images + AMX_CHANNELS);
+        rows[r] = pairImages(a, b, t % 2);
+      }
+      transposeWords(rows, to + t * plane);
+    }
+  }
+
+  // Rows of the input and of the output's gradient that are worked on together: transposed rows of
+  // x in a ring, and interleaved rows of dy.
+  struct Rows {
+    size_t rows;  // of the output
+    size_t ring;  // of the input
+    size_t xPlane, dyPlane;
+
+    explicit Rows(const AmxWindow& w) {
+      // In half of a second-level cache.
+      constexpr size_t VALUES_MAX = 512 * 1024;
+      rows = w.outHeight;
+      while (true) {
+        ring = (rows - 1) * w.stride + w.kernelHeight;
+        if (ring > w.inHeight) ring = w.inHeight;
+        xPlane = ring * w.inWidth * AMX_TILE;
+        dyPlane = rows * w.outWidth * AMX_TILE;
+        if (rows == 1 || w.inTiles * xPlane + w.outTiles * dyPlane <= VALUES_MAX) return;
+        rows = (rows + 1) / 2;
+      }
+    }
+    size_t values(const AmxWindow& w) const { return w.inTiles * xPlane + w.outTiles * dyPlane; }
+  };
+
+  template <int number>
+  struct Number {
+    static constexpr int value = number;
+  };
+  // Calls f(Number<0>()), … f(Number<count - 1>()).
+  template <int count, int from = 0, typename F>
+  static void each(F&& f) {
+    if constexpr (from < count) {
+      f(Number<from>());
+      each<count, from + 1>(f);
+    }
+  }
+
+  // For `columns` neighbouring columns of the window, `ins` tiles of inputs and `outs` of outputs:
+  // up to six tiles of sums. Goes through the pixels of the input. Each is loaded once, and meets
+  // the pixels of dy whose windows have it in these columns.
+  template <int columns, int ins, int outs>
+  static void accumulateTiles(const AmxWindow& w, const Rows& rows, const Bfloat16* x,
+      const Bfloat16* dy, size_t ky, size_t kx, size_t begin, size_t end, float* sums,
+      size_t inStride, size_t outStride) {
+    static_assert(columns * ins * outs <= 6);
+    auto eachSum = [&](auto f) {
+      each<columns>([&](auto k) {
+        each<ins>([&](auto c) {
+          each<outs>([&](auto o) {
+            constexpr int tile =
+                (decltype(k)::value * ins + decltype(c)::value) * outs + decltype(o)::value;
+            f(Number<tile>(), sums + c.value * inStride + o.value * outStride + k.value * AMX_SUMS);
+          });
+        });
+      });
+    };
+    eachSum([](auto tile, float* p) { T::template load<decltype(tile)::value>(p); });
+    for (size_t y = begin; y < end; y++) {
+      size_t padded = y * w.stride + ky;
+      if (padded < w.pad || padded - w.pad >= w.inHeight) continue;
+      const Bfloat16* xRow = x + (padded - w.pad) % rows.ring * w.inWidth * AMX_TILE;
+      const Bfloat16* dyRow = dy + (y - begin) * w.outWidth * AMX_TILE;
+      for (size_t px = 0; px < w.inWidth; px++) {
+        // Column kx + k of the window has this pixel where out · stride = corner - k.
+        size_t corner = px + w.pad - kx;
+        size_t outOf[columns];
+        bool meets[columns], meetsAny = false;
+        for (size_t k = 0; k < columns; k++) {
+          size_t place = corner - k;  // wraps around below 0
+          outOf[k] = w.stride == 1 ? place : place / w.stride;
+          meets[k] = px + w.pad >= kx + k && outOf[k] < w.outWidth &&
+                     (w.stride == 1 || outOf[k] * w.stride == place);
+          meetsAny |= meets[k];
+        }
+        if (!meetsAny) continue;
+        each<ins>([&](auto c) {
+          T::template load<6>(xRow + c.value * rows.xPlane + px * AMX_TILE);
+          each<columns>([&](auto k) {
+            if (!meets[k.value]) return;
+            each<outs>([&](auto o) {
+              constexpr int tile =
+                  (decltype(k)::value * ins + decltype(c)::value) * outs + decltype(o)::value;
+              T::template load<7>(dyRow + o.value * rows.dyPlane + outOf[k.value] * AMX_TILE);
+              T::template multiply<tile, 6, 7>();
+            });
+          });
+        });
+      }
+    }
+    eachSum([](auto tile, float* p) { T::template store<decltype(tile)::value>(p); });
+  }
+
+  // All tiles of one row of the window and `columns` columns of it, for some rows of dy.
+  template <int columns, int insMax, int outsMax>
+  static void accumulateColumns(const AmxWindow& w, const Rows& rows, const Bfloat16* x,
+      const Bfloat16* dy, size_t ky, size_t kx, size_t begin, size_t end, float* sums) {
+    size_t outStride = w.kernelWidth * AMX_SUMS, inStride = w.outTiles * outStride;
+    float* corner = sums + ky * w.inTiles * inStride + kx * AMX_SUMS;
+    auto withIns = [&](auto ins, size_t c) {
+      for (size_t o = 0; o < w.outTiles;) {
+        auto with = [&](auto outs) {
+          accumulateTiles<columns, decltype(ins)::value, decltype(outs)::value>(w, rows,
+              x + c * rows.xPlane, dy + o * rows.dyPlane, ky, kx, begin, end,
+              corner + c * inStride + o * outStride, inStride, outStride);
+          o += outs.value;
+        };
+        size_t left = w.outTiles - o;
+        if (outsMax >= 3 && left >= 3) {
+          with(Number < outsMax >= 3 ? 3 : 1 > ());
+        } else if (outsMax >= 2 && left >= 2) {
+          with(Number < outsMax >= 2 ? 2 : 1 > ());
+        } else {
+          with(Number<1>());
+        }
+      }
+    };
+    for (size_t c = 0; c < w.inTiles;) {
+      if (insMax >= 2 && w.inTiles - c >= 2) {
+        withIns(Number<insMax>(), c);
+        c += insMax;
+      } else {
+        withIns(Number<1>(), c);
+        ++c;
+      }
+    }
+  }
+
+  static void accumulate(
+      const AmxWindow& w, const Bfloat16* x, const Bfloat16* dy, float* sums, Bfloat16* scratch) {
+    Rows rows(w);
+    Bfloat16* turned = scratch;
+    Bfloat16* paired = scratch + w.inTiles * rows.xPlane;
+    size_t inBlock = w.inHeight * w.inWidth * AMX_PIXEL;
+    size_t outBlock = w.outPixels * AMX_PIXEL;
+    T::begin();
+    size_t have = 0;  // rows of x
+    for (size_t begin = 0; begin < w.outHeight; begin += rows.rows) {
+      size_t end = begin + rows.rows < w.outHeight ? begin + rows.rows : w.outHeight;
+      size_t reach = (end - 1) * w.stride + w.kernelHeight;
+      size_t need = reach <= w.pad ? 0 : reach - w.pad;
+      if (need > w.inHeight) need = w.inHeight;
+      for (; have < need; have++) {
+        for (size_t px = 0; px < w.inWidth; px++) {
+          transpose(x + (have * w.inWidth + px) * AMX_PIXEL, w.inTiles, inBlock,
+              turned + (have % rows.ring * w.inWidth + px) * AMX_TILE, rows.xPlane);
+        }
+      }
+      for (size_t i = 0; i < (end - begin) * w.outWidth; i++) {
+        interleave(dy + (begin * w.outWidth + i) * AMX_PIXEL, w.outTiles, outBlock,
+            paired + i * AMX_TILE, rows.dyPlane);
+      }
+      for (size_t ky = 0; ky < w.kernelHeight; ky++) {
+        for (size_t kx = 0; kx < w.kernelWidth;) {
+          size_t left = w.kernelWidth - kx;
+          auto with = left >= 3   ? accumulateColumns<3, 1, 2>
+                      : left == 2 ? accumulateColumns<2, 1, 3>
+                                  : accumulateColumns<1, 2, 3>;
+          with(w, rows, turned, paired, ky, kx, begin, end, sums);
+          kx += left >= 3 ? 3 : left;
+        }
+      }
+    }
+    T::end();
+  }
+
+  static void packWeights(const float* w, size_t outputs, size_t outStride, size_t inputs,
+      size_t inStride, size_t taps, Bfloat16* packed) {
+    size_t tiles = amxTiles(outputs), blocks = amxBlocks(inputs);
+    for (size_t t = 0; t < tiles; t++) {
+      size_t first = t * AMX_SIDE, count = outputs - first < AMX_SIDE ? outputs - first : AMX_SIDE;
+      __mmask16 isOutput = __mmask16((1u << count) - 1);
+      __m512i lanes =
+          _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+              _mm512_set1_epi32(int(outStride)));
+      for (size_t tap = 0; tap < taps; tap++) {
+        for (size_t b = 0; b < blocks; b++) {
+          for (size_t pair = 0; pair < AMX_SIDE; pair++, packed += 2 * AMX_SIDE) {
+            __m512 value[2];
+            for (size_t i = 0; i < 2; i++) {
+              size_t c = b * AMX_CHANNELS + 2 * pair + i;
+              const float* from = w + first * outStride + c * inStride + tap;
+              value[i] = c < inputs ? _mm512_mask_i32gather_ps(
+                                          _mm512_setzero_ps(), isOutput, lanes, from, sizeof(float))
+                                    : _mm512_setzero_ps();
+            }
+            __m512i halves = __m512i(_mm512_cvtne2ps_pbh(value[1], value[0]));
+            alignas(64) static const uint16_t PAIRS[32] = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
+                6, 22, 7, 23, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+            _mm512_storeu_si512(packed, _mm512_permutexvar_epi16(_mm512_load_si512(PAIRS), halves));
+          }
+        }
+      }
+    }
+  }
+
+  static void addChannels(const Bfloat16* from, size_t blocks, size_t pixels, float* to) {
+    for (size_t b = 0; b < blocks; b++, to += AMX_CHANNELS) {
+      __m512 even = _mm512_setzero_ps(), odd = _mm512_setzero_ps();
+      for (size_t i = 0; i < pixels * AMX_IMAGES; i++, from += AMX_CHANNELS) {
+        __m512i pairs = _mm512_loadu_si512(from);
+        even = _mm512_add_ps(even, _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)));
+        __m512i upper = _mm512_and_si512(pairs, _mm512_set1_epi32(int(0xffff0000)));
+        odd = _mm512_add_ps(odd, _mm512_castsi512_ps(upper));
+      }
+      alignas(64) float evens[16], odds[16];
+      _mm512_store_ps(evens, even);
+      _mm512_store_ps(odds, odd);
+      for (size_t c = 0; c < 16; c++) {
+        to[2 * c] += evens[c];
+        to[2 * c + 1] += odds[c];
+      }
+    }
+  }
+
+  static void gatherPatch(const float* corner, const int32_t* offsets, const uint32_t* masks,
+      size_t blocks, Bfloat16* to, size_t plane) {
+    for (size_t b = 0; b < blocks; b++, offsets += AMX_CHANNELS, to += plane) {
+      auto half = [&](size_t first) {
+        __m512i places = _mm512_loadu_si512(offsets + first);
+        auto mask = __mmask16(masks[b] >> first);
+        return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, places, corner, sizeof(float));
+      };
+      _mm512_storeu_si512(to, __m512i(_mm512_cvtne2ps_pbh(half(AMX_SIDE), half(0))));
+    }
+  }
+
+  static constexpr AmxLoops TABLE = {.multiply = multiply,
+      .accumulate = accumulate,
+      .packWeights = packWeights,
+      .addChannels = addChannels,
+      .gatherPatch = gatherPatch};
+};
+
+}  // namespace
+}  // namespace nn::cpu

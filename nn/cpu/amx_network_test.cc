@@ -1,0 +1,99 @@
+// Whole networks on the tiles of AMX, or of their emulation.
+#include <doctest/doctest.h>
+#include <kj/exception.h>
+
+#include "nn/cpu/instruction_set.h"
+#include "nn/cpu/testing/test_network.h"
+#include "tests/skip.h"
+
+namespace nn {
+namespace {
+
+bool cannotRun() {
+  bool isRefused =
+      kj::runCatchingExceptions([]() { requirePrecision(Precision::BF16); }) != nullptr;
+  if (!isRefused) useInstructionSet("avx512_amx");
+  return isRefused;
+}
+
+#define SKIP_WITHOUT_BF16 \
+  if (cannotRun()) SKIP_CASE("no AVX512_BF16 here")
+
+// Two steps and a validation beside the reference. Tolerances: see nn/cpu/precision_test.cc.
+void check(const Graph& graph, uint images, uint threads, double tolerance) {
+  CAPTURE(images);
+  CAPTURE(threads);
+  Data data(graph, images);
+  ProgramOptions options = {.batchSize = images, .threads = threads, .precision = Precision::BF16};
+  for (auto& name: convolutionImplementations(graph, options)) CHECK(name == "amx");
+  Loaded ours(CPU, graph, data, threads, Precision::BF16), theirs(REFERENCE, graph, data, 1);
+  for (uint step = 0; step < 2; ++step) {
+    CAPTURE(step);
+    auto our = ours.step(), their = theirs.step();
+    CHECK(our.lossSum == doctest::Approx(their.lossSum).epsilon(2e-2));
+    CHECK(distance(ours.program->logits(), theirs.program->logits()) < 2e-2);
+    CHECK(distance(ours.program->gradients(), theirs.program->gradients()) < tolerance);
+    if (graph.statisticsSize > 0) {
+      CHECK(distance(ours.program->statistics(), theirs.program->statistics()) < 3e-3);
+    }
+  }
+  ours.forward(Phase::VALIDATE);
+  theirs.forward(Phase::VALIDATE);
+  CHECK(distance(ours.program->logits(), theirs.program->logits()) < 2e-2);
+}
+
+TEST_CASE("amx: an inception network agrees with the reference, with any number of images") {
+  SKIP_WITHOUT_BF16;
+  Graph graph = smallInception();
+  for (uint images: {32, 40, 7}) check(graph, images, 1, 0.15);
+  check(graph, 64, 2, 0.15);
+  check(graph, 70, 3, 0.15);
+}
+
+TEST_CASE("amx: a smooth network with odd channel counts agrees with the reference more closely") {
+  SKIP_WITHOUT_BF16;
+  Net net({1, 12, 10});
+  auto x = net.tanh(net.conv(0, 20, 5, 1, 0));
+  x = net.averagePool(x, 2, 2);
+  x = net.tanh(net.conv(x, 50, 3, 1, 1));
+  x = net.tanh(net.dense(net.dropout(x, 0.25), 70));
+  check(net.finish(net.dense(x, 10)), 37, 1, 2e-2);
+}
+
+TEST_CASE("amx: a multilayer perceptron, with dropout on the images") {
+  SKIP_WITHOUT_BF16;
+  Net net({1, 9, 7});
+  auto x = net.tanh(net.dense(net.dropout(0, 0.2), 40));
+  check(net.finish(net.dense(net.tanh(net.dense(x, 33, false)), 10)), 45, 2, 2e-2);
+}
+
+TEST_CASE("amx: logits that no dense layer makes agree with the reference too") {
+  SKIP_WITHOUT_BF16;
+  Net net({5, 4, 4});
+  check(net.finish(net.averagePool(net.conv(0, 5, 3, 1, 1), 4, 1)), 8, 1, 2e-2);
+}
+
+TEST_CASE("amx: one thread and two give the same bits") {
+  SKIP_WITHOUT_BF16;
+  Graph graph = smallInception();
+  for (uint images: {64, 70, 128}) {
+    CAPTURE(images);
+    Data data(graph, images);
+    Loaded one(CPU, graph, data, 1, Precision::BF16), two(CPU, graph, data, 2, Precision::BF16);
+    one.step();
+    two.step();
+    CHECK(distance(one.program->gradients(), two.program->gradients()) == 0);
+    CHECK(distance(one.program->logits(), two.program->logits()) == 0);
+    CHECK(distance(one.program->statistics(), two.program->statistics()) == 0);
+  }
+}
+
+TEST_CASE("amx: threads that would have no group of images compute without it") {
+  SKIP_WITHOUT_BF16;
+  Graph graph = smallInception();
+  ProgramOptions options = {.batchSize = 32, .threads = 2, .precision = Precision::BF16};
+  for (auto& name: convolutionImplementations(graph, options)) CHECK(name != "amx");
+}
+
+}  // namespace
+}  // namespace nn
