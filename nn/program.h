@@ -148,13 +148,14 @@ inline void backwardAll(
 //         bits.
 //   BF16  Values (activations and their gradients) are bfloat16. They are rounded to nearest, ties
 //         to even, also at each addition of a residual sum and of the gradients of several readers.
-//         So are the weights of convolutions that run on bfloat16 instructions. Flat arrays, sums
-//         within an op, batch norms and dense layers, the logits of a dense layer and the loss stay
-//         float32.
+//         So are the weights of convolutions that run on bfloat16 instructions, and with AMX those
+//         of dense layers. Flat arrays, sums within an op, batch norms, other dense layers, the
+//         logits of a dense layer and the loss stay float32.
 //   FP16  on GPUs: as BF16, with IEEE 754 halves. Their range is small, so the backward pass
 //         computes the gradient of ProgramOptions::lossScale times the mean loss of the batch. The
 //         gradients of parameters are converted back to sums at the end.
-enum class Precision { FP32, TF32, BF16, FP16 };
+//   AUTO  on processors: what automaticPrecision() in nn/cpu/cpu.h says.
+enum class Precision { FP32, TF32, BF16, FP16, AUTO };
 
 struct ProgramOptions {
   uint batchSize;                         // rows of a batch

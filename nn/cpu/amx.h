@@ -90,7 +90,7 @@ struct AmxLoops {
 size_t amxScratch(const AmxWindow& window);
 
 // Both need AVX512_BF16, and give the same bits.
-extern const AmxLoops AMX_LOOPS;           // needs AMX_BF16, and allowAmx()
+extern const AmxLoops AMX_LOOPS;           // needs AMX_BF16, see hasAmx()
 extern const AmxLoops EMULATED_AMX_LOOPS;  // computes with FMA
 
 }  // namespace nn::cpu

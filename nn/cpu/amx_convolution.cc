@@ -14,7 +14,7 @@ constexpr size_t blocksOf(size_t channels) {
   return (channels + AMX_CHANNELS - 1) / AMX_CHANNELS;
 }
 
-Bfloat16* halvesOf(const Addresses& memory, const Buffer& buffer) {
+Bfloat16* bfloatsOf(const Addresses& memory, const Buffer& buffer) {
   return reinterpret_cast<Bfloat16*>(memory.floatsOf(buffer, 0));
 }
 
@@ -111,12 +111,13 @@ private:
 
   size_t outPixels() const { return size_t(shape.out.height) * shape.out.width; }
   size_t inPixels() const { return size_t(shape.in.height) * shape.in.width; }
-  size_t forwardHalves() const { return tilesOf(outputs) * taps * blocksOf(inputs) * AMX_TILE; }
-  size_t backwardHalves() const { return tilesOf(inputs) * taps * blocksOf(outputs) * AMX_TILE; }
+  size_t forwardBfloats() const { return tilesOf(outputs) * taps * blocksOf(inputs) * AMX_TILE; }
+  size_t backwardBfloats() const { return tilesOf(inputs) * taps * blocksOf(outputs) * AMX_TILE; }
   size_t weightSums() const { return tilesOf(inputs) * tilesOf(outputs) * taps * AMX_SUMS; }
   size_t sumFloats() const { return weightSums() + blocksOf(outputs) * AMX_CHANNELS; }
 
-  // A sum belongs to a run of groups. Two lanes have at least one sum each.
+  // A sum belongs to a run of groups, and a lane has one sum or more. There are at least two, so
+  // that one lane adds as two do.
   uint sums() const { return kj::min(kj::max(shape.lanes, 2u), shape.batch.groups()); }
   uint sumOf(uint group) const {
     uint i = uint64_t(group) * sums() / shape.batch.groups();
@@ -175,23 +176,20 @@ private:
   }
 
   // Of one row of the output.
-  size_t patchHalves() const { return blocksOf(inputs) * shape.out.width * AMX_PIXEL; }
+  size_t patchBfloats() const { return blocksOf(inputs) * shape.out.width * AMX_PIXEL; }
 
   // Writes the windows of row `y` of the output as pixels of a group. `images` images begin at
-  // `pixels`.
+  // `pixels`. The last one also fills the group.
   void gatherRow(const float* pixels, size_t y, uint images, Bfloat16* to) const {
     size_t blocks = blocksOf(inputs), plane = shape.out.width * AMX_PIXEL;
     for (size_t x = 0; x < shape.out.width; ++x, to += AMX_PIXEL) {
       auto* masks = patchMasks.begin() + (y * shape.out.width + x) * blocks;
       auto corner = (ptrdiff_t(y * shape.op.stride) - shape.op.pad) * shape.in.width +
                     ptrdiff_t(x * shape.op.stride) - shape.op.pad;
-      for (uint n = 0; n < images; ++n) {
-        loops.gatherPatch(pixels + n * shape.in.size() + corner, patchOffsets.begin(), masks,
-            blocks, to + n * AMX_CHANNELS, plane);
-      }
-      for (size_t b = 0; images < AMX_IMAGES && b < blocks; ++b) {
-        memset(to + b * plane + images * AMX_CHANNELS, 0,
-            (AMX_IMAGES - images) * AMX_CHANNELS * sizeof(Bfloat16));
+      for (uint n = 0; n < AMX_IMAGES; ++n) {
+        const float* image = pixels + kj::min(n, images - 1) * shape.in.size();
+        loops.gatherPatch(
+            image + corner, patchOffsets.begin(), masks, blocks, to + n * AMX_CHANNELS, plane);
       }
     }
   }
@@ -206,18 +204,18 @@ private:
 };
 
 kj::Own<Task> AmxConvolution::forward(Place x, Place y, Buffer& scratch) {
-  arrays.forwardWeights->values = forwardHalves() / 2 + tilesOf(outputs) * AMX_SIDE;
-  size_t scratchFloats = isPlain ? patchHalves() / 2 : 0;
+  arrays.forwardWeights->values = forwardBfloats() / 2 + tilesOf(outputs) * AMX_SIDE;
+  size_t scratchFloats = isPlain ? patchBfloats() / 2 : 0;
   return newScratchTask(
       scratch, scratchFloats, [=, this, &scratch](const Step& step, const Chunk& chunk) {
-        auto* weights = halvesOf(step.memory, *arrays.forwardWeights);
+        auto* weights = bfloatsOf(step.memory, *arrays.forwardWeights);
         auto product = productOf(ahead, y);
         product.inBlocks = blocksOf(inputs);
         product.inPixels = isPlain ? shape.out.width : inPixels();
         product.outTiles = tilesOf(outputs);
         product.outPixels = outPixels();
         product.weights = weights;
-        if (shape.addsBias) product.bias = reinterpret_cast<float*>(weights + forwardHalves());
+        if (shape.addsBias) product.bias = reinterpret_cast<float*>(weights + forwardBfloats());
         product.write = Write::SET;
         const byte* from = step.memory.at(x, chunk);
         byte* to = step.memory.at(y, chunk);
@@ -259,7 +257,7 @@ kj::Own<Task> AmxConvolution::backwardWeights(Place x, Place dy, Buffer& scratch
     window.pad = 0;
   }
   arrays.sums->values = sums() * sumFloats();
-  size_t scratchFloats = ((isPlain ? patchHalves() : 0) + amxScratch(window)) / 2;
+  size_t scratchFloats = ((isPlain ? patchBfloats() : 0) + amxScratch(window)) / 2;
   return newScratchTask(
       scratch, scratchFloats, [=, this, &scratch](const Step& step, const Chunk& chunk) {
         auto* work = reinterpret_cast<Bfloat16*>(step.memory.floatsOf(scratch, chunk.lane));
@@ -274,7 +272,7 @@ kj::Own<Task> AmxConvolution::backwardWeights(Place x, Place dy, Buffer& scratch
             for (uint r = 0; r < shape.out.height; ++r) {
               gatherRow(reinterpret_cast<const float*>(images), r, shape.batch.imagesOf(n), work);
               loops.accumulate(window, work, gradient + r * shape.out.width * AMX_PIXEL, to,
-                  work + patchHalves());
+                  work + patchBfloats());
             }
           } else {
             loops.accumulate(window, reinterpret_cast<const Bfloat16*>(images), gradient, to, work);
@@ -289,7 +287,7 @@ kj::Own<Task> AmxConvolution::backwardWeights(Place x, Place dy, Buffer& scratch
 }
 
 kj::Own<Task> AmxConvolution::backwardData(Place dy, Place dx, Write write, Buffer&) {
-  arrays.backwardWeights->values = backwardHalves() / 2;
+  arrays.backwardWeights->values = backwardBfloats() / 2;
   auto& sources = back.emplace(backwardSources());
   return newTask([=, this, &sources](const Step& step, const Chunk& chunk) {
     auto product = productOf(sources, dx);
@@ -297,7 +295,7 @@ kj::Own<Task> AmxConvolution::backwardData(Place dy, Place dx, Write write, Buff
     product.inPixels = outPixels();
     product.outTiles = tilesOf(inputs);
     product.outPixels = inPixels();
-    product.weights = halvesOf(step.memory, *arrays.backwardWeights);
+    product.weights = bfloatsOf(step.memory, *arrays.backwardWeights);
     product.write = write;
     const byte* from = step.memory.at(dy, chunk);
     byte* to = step.memory.at(dx, chunk);
@@ -311,11 +309,11 @@ kj::Own<Task> AmxConvolution::backwardData(Place dy, Place dx, Write write, Buff
 
 kj::Own<BatchTask> AmxConvolution::packForward(uint turn) {
   return newWholeTask(turn, [this](const Step& step, uint) {
-    auto* packed = halvesOf(step.memory, *arrays.forwardWeights);
+    auto* packed = bfloatsOf(step.memory, *arrays.forwardWeights);
     loops.packWeights(
         arrays.weightsIn(step.memory), outputs, inputs * taps, inputs, taps, taps, packed);
     if (!shape.addsBias) return;
-    auto* bias = reinterpret_cast<float*>(packed + forwardHalves());
+    auto* bias = reinterpret_cast<float*>(packed + forwardBfloats());
     memset(bias, 0, tilesOf(outputs) * AMX_SIDE * sizeof(float));
     memcpy(bias, arrays.biasIn(step.memory, outputs * inputs * taps), outputs * sizeof(float));
   });
@@ -324,7 +322,7 @@ kj::Own<BatchTask> AmxConvolution::packForward(uint turn) {
 kj::Own<BatchTask> AmxConvolution::packBackward(uint turn) {
   return newWholeTask(turn, [this](const Step& step, uint) {
     loops.packWeights(arrays.weightsIn(step.memory), inputs, taps, outputs, inputs * taps, taps,
-        halvesOf(step.memory, *arrays.backwardWeights));
+        bfloatsOf(step.memory, *arrays.backwardWeights));
   });
 }
 

@@ -11,8 +11,8 @@ namespace nn::cpu {
 // Images of few channels, the pixels of a batch, come as plain floats: their windows become the
 // channels of a 1×1 convolution.
 //
-// The same bits come of one thread and of two: the gradient of the weights has a sum for each half
-// of the batch at least.
+// One thread and two compute the same bits: the gradient of the weights has a sum for each half of
+// the groups at least.
 kj::Own<Convolution> makeAmxConvolution(
     ConvolutionShape shape, ConvolutionArrays arrays, const AmxLoops& loops);
 

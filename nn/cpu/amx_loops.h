@@ -77,7 +77,7 @@ struct AmxBody {
       if (product.outIsFloats) {
         for (; next < end; next++) writeFloats(static_cast<float*>(product.out) + at);
       } else {
-        for (; next < end; next++) writeHalves(static_cast<Bfloat16*>(product.out) + at);
+        for (; next < end; next++) writeRounded(static_cast<Bfloat16*>(product.out) + at);
       }
     }
     void finish() { write(AMX_IMAGES); }
@@ -105,7 +105,7 @@ struct AmxBody {
       }
     }
 
-    void writeHalves(Bfloat16* pixel) const {
+    void writeRounded(Bfloat16* pixel) const {
       Bfloat16* to = pixel + next * AMX_CHANNELS;
       __m512 low = sum(0), high = sum(1);
       if (product.write == Write::ADD) {
@@ -320,7 +320,7 @@ struct AmxBody {
   }
 
   // All tiles of one row of the window and `columns` columns of it, for some rows of dy.
-  template <int columns, int insMax, int outsMax>
+  template <int columns, size_t insMax, size_t outsMax>
   static void accumulateColumns(const AmxWindow& w, const Rows& rows, const Bfloat16* x,
       const Bfloat16* dy, size_t ky, size_t kx, size_t begin, size_t end, float* sums) {
     size_t outStride = w.kernelWidth * AMX_SUMS, inStride = w.outTiles * outStride;
@@ -334,17 +334,17 @@ struct AmxBody {
           o += outs.value;
         };
         size_t left = w.outTiles - o;
-        if (outsMax >= 3 && left >= 3) {
-          with(Number < outsMax >= 3 ? 3 : 1 > ());
-        } else if (outsMax >= 2 && left >= 2) {
-          with(Number < outsMax >= 2 ? 2 : 1 > ());
+        if (left >= outsMax) {
+          with(Number<outsMax>());
+        } else if (left >= 2) {
+          with(Number < outsMax == 3 ? 2 : 1 > ());
         } else {
           with(Number<1>());
         }
       }
     };
     for (size_t c = 0; c < w.inTiles;) {
-      if (insMax >= 2 && w.inTiles - c >= 2) {
+      if (w.inTiles - c >= insMax) {
         withIns(Number<insMax>(), c);
         c += insMax;
       } else {

@@ -65,7 +65,7 @@ public:
   // `scratch` is memory that the task needs while it runs. Its size is known once the task is
   // prepared.
   virtual kj::Own<Task> forward(Place x, Place y, Buffer& scratch) = 0;
-  // Adds to the lane's sums.
+  // Adds to sums that no other lane adds to.
   virtual kj::Own<Task> backwardWeights(Place x, Place dy, Buffer& scratch) = 0;
   virtual kj::Own<Task> backwardData(Place dy, Place dx, Write write, Buffer& scratch) = 0;
   // Whether backwardData can add to what is there.

@@ -69,12 +69,12 @@ kj::Own<Task> copyChannelsOf(Extent from, Place fromPlace, uint fromChannel, Ext
       fromPlace, toPlace);
 }
 
-// E: what the blocked image holds. A null `source` counts as zeros.
+// E: what the blocked image holds.
 template <typename E, Write HOW>
 void blockImage(const Extent& extent, const float* source, E* target) {
   size_t B = extent.block, P = extent.pixels, step = B * extent.group;
   for (size_t b = 0; b < extent.blocks; ++b, target += step * P) {
-    size_t inside = source == nullptr ? 0 : kj::min(B, extent.channels - b * B);
+    size_t inside = kj::min(B, extent.channels - b * B);
     for (size_t i = 0; i < P; ++i) {
       for (size_t c = 0; c < inside; ++c) {
         float value = source[(b * B + c) * P + i];
@@ -96,7 +96,7 @@ kj::Own<Task> blockTo(Extent extent, Batch batch, Place plain, Place blocked, Wr
         auto target = reinterpret_cast<E*>(to);
         size_t size = extent.channels * extent.pixels;
         for (uint i = 0; i < batch.group; ++i, target += extent.block) {
-          auto image = i < batch.imagesOf(n) ? source + i * size : nullptr;
+          auto image = source + kj::min(i, batch.imagesOf(n) - 1) * size;
           if (how == Write::SET) {
             blockImage<E, Write::SET>(extent, image, target);
           } else {

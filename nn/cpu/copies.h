@@ -17,7 +17,7 @@ kj::Own<Task> copyChannels(Extent from, Place fromPlace, uint fromChannel, Exten
     uint toChannel, uint channels, Write write);
 
 // Convert between plain C×H×W and blocked images. block() reads floats. Images that only fill a
-// group become 0, and are not written to plain ones.
+// group get the values of the last image, and are not written to plain ones.
 kj::Own<Task> block(Extent extent, Batch batch, Place plain, Place blocked, Write write);
 kj::Own<Task> unblock(Extent extent, Batch batch, Place blocked, Place plain);
 

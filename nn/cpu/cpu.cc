@@ -22,13 +22,16 @@ const Kernels& kernelsFor(Element element, uint images, uint lanes) {
   auto level = instructionSet();
   if (level == "avx2") return AVX2_KERNELS;
   auto& amx = hasAmx() ? AMX_KERNELS : EMULATED_AMX_KERNELS;
-  // A lane without a group of images would have nothing to do.
-  bool hasGroups = Batch{images, amx.group}.groups() >= lanes;
-  bool usesAmx = level == "avx512_amx" && element == Element::BFLOAT16 && hasGroups;
+  // A lane without a group of images would have nothing to do, and groups that are mostly filled up
+  // would cost more than they gain.
+  uint groups = Batch{images, amx.group}.groups();
+  bool fits = groups >= lanes && 2 * images >= groups * amx.group;
+  bool usesAmx = level == "avx512_amx" && element == Element::BFLOAT16 && fits;
   return usesAmx ? amx : AVX512_KERNELS;
 }
 
 Element elementOf(Precision precision) {
+  if (precision == Precision::AUTO) precision = automaticPrecision(instructionSet());
   requirePrecision(precision);
   return precision == Precision::BF16 ? Element::BFLOAT16 : Element::FLOAT32;
 }
@@ -232,12 +235,18 @@ const Backend CPU = {
     .lower = cpu::lower,
 };
 
+Precision automaticPrecision(kj::StringPtr level) {
+  return level == "avx512_amx" ? Precision::BF16 : Precision::FP32;
+}
+
 void requirePrecision(Precision precision) {
   if (precision == Precision::TF32 || precision == Precision::FP16) {
     configs::fail("train.precision = \"", precision == Precision::TF32 ? "tf32" : "fp16",
         "\" is for GPUs. Choose \"fp32\", or \"bf16\" if the processor has AVX512_BF16");
   }
-  if (precision == Precision::FP32 || cpu::has(dnnl::cpu_isa::avx512_core_bf16)) return;
+  if (precision == Precision::FP32 || precision == Precision::AUTO ||
+      cpu::has(dnnl::cpu_isa::avx512_core_bf16))
+    return;
   configs::fail(
       "train.precision = \"bf16\" needs a processor with AVX512_BF16. This one does not have it, "
       "or "

@@ -258,8 +258,9 @@ private:
     Place gradient = rows;
     if (builder.amx != nullptr) {
       gradient = {&builder.batchBuffer(extent.values(), element)};
-      builder.add(
-          unit.at, cpu::block(extent, builder.batch, rows, gradient, Write::SET), {rows, gradient});
+      // The rows of images that only fill a group are 0.
+      builder.add(unit.at, cpu::block(extent, builder.batch.filled(), rows, gradient, Write::SET),
+          {rows, gradient});
     } else if (element != Element::FLOAT32) {
       gradient = {&builder.batchBuffer(x.stride(), element)};
       builder.add(unit.at, copy(x.stride(), rows, gradient, Write::SET), {rows, gradient});

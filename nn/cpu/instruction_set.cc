@@ -21,10 +21,10 @@ constexpr kj::StringPtr AVX2 = "avx2"_kj;
 constexpr kj::StringPtr AVX512 = "avx512"_kj;
 constexpr kj::StringPtr AMX = "avx512_amx"_kj;
 
-// Whether useInstructionSet() asked for "avx512" or for "avx512_amx". oneDNN only knows how to go
-// without AVX-512.
-enum class Asked { NOTHING, AVX512, AMX };
-std::atomic<Asked> asked = Asked::NOTHING;
+// Which of "avx512" and "avx512_amx" is fixed for this process. oneDNN fixes whether there is
+// AVX-512 at all.
+enum class Fixed { NOTHING, AVX512, AMX };
+std::atomic<Fixed> fixed = Fixed::NOTHING;
 
 [[noreturn]] void failWithoutAvx2() {
   configs::fail(
@@ -64,8 +64,8 @@ uint rankOf(kj::StringPtr level) {
   return level == AMX ? 2 : level == AVX512 ? 1 : 0;
 }
 
-// What the processor has, with which the kernel saves it, and whether the kernel lets this process
-// use it. A process has to ask before it uses AMX, and all its threads then may.
+// Whether the processor has AMX, and the kernel lets this process use it. A process has to ask
+// once. Then all its threads may use it.
 bool findAmx() {
   uint eax, ebx, ecx, edx;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
@@ -88,7 +88,7 @@ bool hasAmx() {
 }
 
 kj::StringPtr offeredInstructionSet() {
-  // oneDNN cannot be asked: its answer fixes the level.
+  // oneDNN cannot be fixed: its answer fixes the level.
   auto limit = limitOfUser();
   if (!__builtin_cpu_supports("avx2") || isOneOf(limit, BELOW_AVX2)) failWithoutAvx2();
   bool hasAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -99,8 +99,9 @@ kj::StringPtr offeredInstructionSet() {
 
 kj::StringPtr instructionSet() {
   if (has(dnnl::cpu_isa::avx512_core)) {
-    bool usesAmx = asked == Asked::AMX || (asked == Asked::NOTHING && hasAmx());
-    return usesAmx ? AMX : AVX512;
+    auto nothing = Fixed::NOTHING;
+    fixed.compare_exchange_strong(nothing, hasAmx() ? Fixed::AMX : Fixed::AVX512);
+    return fixed == Fixed::AMX ? AMX : AVX512;
   }
   if (!has(dnnl::cpu_isa::avx2)) failWithoutAvx2();
   return AVX2;
@@ -111,9 +112,9 @@ void useInstructionSet(kj::StringPtr level) {
   if (level == AVX2 && offeredInstructionSet() != AVX2) {
     (void)dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
   }
-  auto nothing = Asked::NOTHING;
+  auto nothing = Fixed::NOTHING;
   if (level != AVX2) {
-    asked.compare_exchange_strong(nothing, level == AMX ? Asked::AMX : Asked::AVX512);
+    fixed.compare_exchange_strong(nothing, level == AMX ? Fixed::AMX : Fixed::AVX512);
   }
   auto used = instructionSet();
   if (used != level) {

@@ -1,10 +1,10 @@
 // nn/cpu/instruction_set.h: which level of instructions the programs of this process use: "avx2",
 // "avx512" or "avx512_amx". The bits of a program depend on it.
 //
-// Levels differ only in what they add. "avx512" computes fp32 and, if the processor has
-// AVX512_BF16, bf16. "avx512_amx" computes the convolutions and dense layers of bf16 with AMX, and
-// everything of fp32 as "avx512" does. requirePrecision() refuses bf16 on processors without
-// AVX512_BF16.
+// "avx512" computes fp32 and, if the processor has AVX512_BF16, bf16. "avx512_amx" computes bf16
+// with AMX, and fp32 as "avx512" does. requirePrecision() refuses bf16 on processors without
+// AVX512_BF16. Other levels never use AMX: oneDNN 2.6 only does so for images whose channels lie
+// together, and ours lie in blocks of 16.
 #pragma once
 
 #include <kj/string.h>

@@ -19,5 +19,18 @@ TEST_CASE("a process can be limited to AVX2 until it has computed") {
         "this process computes with avx2, and cannot compute with avx512");
 }
 
+TEST_CASE("levels: what a host can compute with, and the lower of two") {
+  constexpr kj::StringPtr LEVELS[] = {"avx2"_kj, "avx512"_kj, "avx512_amx"_kj};
+  for (auto level: LEVELS) {
+    CHECK(canCompute("avx512_amx", level));
+    // AMX is emulated.
+    CHECK(canCompute("avx512", level));
+    CHECK(canCompute("avx2", level) == (level == "avx2"));
+    CHECK(lowerLevel(level, "avx512_amx") == level);
+    CHECK(lowerLevel("avx2", level) == "avx2");
+  }
+  CHECK(lowerLevel("avx512_amx", "avx512") == "avx512");
+}
+
 }  // namespace
 }  // namespace nn

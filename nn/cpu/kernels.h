@@ -57,8 +57,8 @@ struct ActivationLoops {
 // blocks of `pixels` pixels each.
 //
 // Tables for AMX work on a group of images at a time, as amx.h describes it. `images` says how many
-// images of the group are part of the batch. Others only fill the group. Their values are any
-// numbers, but their gradients are 0. For other tables, `images` is 1.
+// images of the group are part of the batch. Others only fill the group: see Batch. For other
+// tables, `images` is 1.
 struct ValueKernels {
   void (*normalise)(const void* y, const Channels& channels, After after, void* out, size_t blocks,
       size_t pixels);
@@ -139,7 +139,7 @@ extern const Kernels AVX2_KERNELS;
 extern const Kernels AVX512_KERNELS;  // its table `bfloat16s` needs AVX512_BF16 too
 extern const ValueKernels AVX512_BFLOAT16_KERNELS;
 // For groups of images. Both need AVX512_BF16, and give the same bits.
-extern const Kernels AMX_KERNELS;  // needs AMX_BF16, and allowAmx()
+extern const Kernels AMX_KERNELS;  // needs AMX_BF16, see hasAmx()
 extern const Kernels EMULATED_AMX_KERNELS;
 
 }  // namespace nn::cpu

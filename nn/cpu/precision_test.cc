@@ -145,7 +145,7 @@ TEST_CASE("bf16: convolutions of all channel counts and usual kernels run on fas
           ProgramOptions options = {.batchSize = 2, .precision = Precision::BF16};
           for (auto& name: convolutionImplementations(graph, options)) {
             CAPTURE(name.cStr());
-            // Not AMX, whose sums have other bits: hosts with it and without it work together.
+            // Without oneDNN's AMX, whose sums have other bits.
             bool isOnednn =
                 name == "jit_bf16:avx512_core_bf16" || name == "jit_bf16_1x1:avx512_core_bf16";
             CHECK(

@@ -23,7 +23,7 @@ TEST_CASE("cpu: convolutions of all channel counts and usual kernels run on fast
           for (auto& name: convolutionImplementations(graph, {.batchSize = 2, .threads = 1})) {
             CAPTURE(name.cStr());
             // Products by choice, where channels fill their blocks badly.
-            bool mayBeProduct = instructionSet() == "avx512" && kernel > 3 && few > 16;
+            bool mayBeProduct = instructionSet() != "avx2" && kernel > 3 && few > 16;
             bool mayBeOurs = (kernel == 3 || kernel == 5) && stride == 1;
             CHECK((name.startsWith("jit") || (mayBeOurs && name == "winograd") ||
                    (mayBeProduct && name == "sgemm")));

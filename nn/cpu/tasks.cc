@@ -120,7 +120,7 @@ kj::Own<Task> drop(
   return newImageTask(
       [=](const Step& step, uint n, const byte* source, byte* target) {
         for (uint i = 0; i < batch.group; ++i, source += run, target += run) {
-          // What only fills the group gets some mask, so that its values are numbers.
+          // What only fills the group has the values of the last image.
           uint image = kj::min(n * batch.group + i, batch.images - 1);
           auto mask = dropoutMask(op.rate, step.draws[image], node);
           step.kernelsFor(from).drop(source, mask, target, write, extent.blocks, extent.pixels);

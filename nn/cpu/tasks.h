@@ -33,8 +33,11 @@ struct Batch {
   uint group;
 
   uint groups() const { return (images + group - 1) / group; }
-  // How many images of group `n` are part of the batch.
+  // How many images of group `n` are part of the batch. Others only fill the group. They have the
+  // values of the last image, and their gradients are 0.
   uint imagesOf(uint n) const { return kj::min(group, images - n * group); }
+  // The same groups, with all images part of the batch.
+  Batch filled() const { return {groups() * group, group}; }
 };
 
 // Work on one chunk of images at a time. Lanes run the same task at the same time, on chunks of

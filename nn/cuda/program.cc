@@ -57,6 +57,8 @@ Element elementOf(Precision precision) {
       return Element::BFLOAT16;
     case Precision::FP16:
       return Element::FLOAT16;
+    case Precision::AUTO:
+      break;
   }
   KJ_UNREACHABLE;
 }

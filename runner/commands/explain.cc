@@ -162,12 +162,24 @@ Lowered tryToLower(const Experiment& experiment, const nn::Graph& graph) {
   for (auto& device: experiment.cluster.devices) {
     KJ_IF_MAYBE(why, whyNotHere(device)) return kj::str("device ", device, ": ", *why);
   }
-  experiment.cluster.useNamedInstructionSet();
+  useInstructionSetOf(experiment);
   return programOf(experiment, graph);
 }
 
 kj::String bits(const Experiment& experiment) {
   KJ_IF_MAYBE(why, whyBitsDiffer(experiment)) return kj::str(*why, "\n");
+  return kj::str();
+}
+
+// What the precision "auto" is on this machine, or a better precision.
+kj::String precision(const Experiment& experiment, const nn::Graph& graph) {
+  auto level = nn::instructionSet();
+  if (experiment.train.precision == nn::Precision::AUTO) {
+    auto word = wordOf(nn::automaticPrecision(level));
+    return kj::str("train.precision = \"auto\" is ", word, " with instruction set ", level,
+        ", which this machine computes with\n");
+  }
+  KJ_IF_MAYBE(hint, precisionHint(experiment, graph)) return kj::str(*hint, '\n');
   return kj::str();
 }
 
@@ -314,8 +326,8 @@ kj::String explain(
       hostsAndRoles(cluster), grouped(facts.trainingRecords), " training and ",
       grouped(facts.validationRecords), " validation records; ", experiment.globalBatchSize(),
       " images per step, ", fixedPoint(perEpoch, 2), " steps per epoch, ",
-      grouped(facts.steps(experiment)), " steps in all\n", views(experiment.data),
-      bits(experiment));
+      grouped(facts.steps(experiment)), " steps in all\n", views(experiment.data), bits(experiment),
+      precision(experiment, facts.graph));
   return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", form.lines(roles),
       "\n# layers\n\n", layers(facts.graph, form), "\n# updates\n\n",
       updates(experiment, facts, form), "\n# store\n\n",

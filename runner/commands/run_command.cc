@@ -77,6 +77,7 @@ namespace {
   }
   auto& weights = KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights");
   auto code = reportRun(folder, experiment.name, weights, view);
+  KJ_IF_MAYBE(hint, precisionHint(experiment, facts.graph)) view.say(kj::str(*hint));
   if (tracePath.size() > 0) {
     auto join = [&]() { joinTraces(experiment, folder, tracePath); };
     KJ_IF_MAYBE(failure, kj::runCatchingExceptions(join)) {

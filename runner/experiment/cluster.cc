@@ -3,7 +3,6 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 
-#include "nn/cpu/instruction_set.h"
 #include "runner/experiment/devices.h"
 #include "runner/system/addresses.h"
 #include "runner/text/numbers.h"
@@ -50,9 +49,8 @@ constexpr InstructionSetKind INSTRUCTION_SETS[] = {
     {"avx2", "AVX2, also on processors that have AVX-512."},
     {"avx512", "AVX-512. Hosts without it are refused."},
     {"avx512_amx",
-        "AVX-512, and AMX for `bf16`. Hosts without AMX compute the same bits, but several times "
-        "as "
-        "slowly."},
+        "AVX-512, and AMX for `bf16`, if each thread has a group of 32 images and groups are at "
+        "least half full. Hosts without AMX compute the same bits, but several times as slowly."},
 };
 
 constexpr LossPolicy LOSS_POLICIES[] = {
@@ -307,13 +305,6 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "server counts as lost.",
       {.atLeast = 1, .atMost = 3600}, 5);
   return config;
-}
-
-void ClusterConfig::useNamedInstructionSet() const {
-  if (instructionSet == AUTO_INSTRUCTION_SET) return;
-  if (nn::canCompute(nn::offeredInstructionSet(), instructionSet)) {
-    nn::useInstructionSet(instructionSet);
-  }
 }
 
 }  // namespace runner

@@ -96,11 +96,6 @@ struct ClusterConfig {
   // Returns the devices of a worker. Its host may have slots, and other workers with GPUs.
   kj::Array<kj::String> devicesOf(uint worker) const;
 
-  // Makes the CPU programs of this process use `instructionSet`, if it names a level that this
-  // machine has or emulates. For commands that have no coordinator to ask. Call it before the first
-  // program is made.
-  void useNamedInstructionSet() const;
-
   // The defaults depend on `kvstore`. Experiment::read() checks the rest against it.
   static ClusterConfig read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore);
 };

@@ -30,8 +30,9 @@ constexpr configs::Word<nn::Precision> PRECISIONS[] = {
         "Residual sums, and gradients from several readers, are rounded after each addition. "
         "Weights are rounded in convolutions that run on bfloat16 instructions, but not in those "
         "computed with Winograd's algorithm or as matrix products. Parameters, their gradients, "
-        "sums within an op, batch statistics, dense layers and the loss stay float32. CPUs need "
-        "AVX512_BF16. With AMX, all convolutions and dense layers run on bfloat16 instructions.",
+        "sums within an op, batch statistics and the loss stay float32, and so do dense layers "
+        "without AMX. CPUs need AVX512_BF16. With AMX, all convolutions and dense layers run on "
+        "bfloat16 instructions.",
         nn::Precision::BF16},
     {"tf32",
         "For GPUs only: float32, but convolutions and dense layers round their factors to TF32 (11 "
@@ -39,6 +40,10 @@ constexpr configs::Word<nn::Precision> PRECISIONS[] = {
         nn::Precision::TF32},
     {"fp16", "For GPUs only: like bf16, with half precision. See `loss_scale`.",
         nn::Precision::FP16},
+    {"auto",
+        "For processors only: bf16 if all workers compute with AMX (`cluster.instruction_set`), "
+        "otherwise fp32. The run's experiment.toml says which.",
+        nn::Precision::AUTO},
 };
 
 }  // namespace
@@ -305,15 +310,21 @@ void checkRoles(const Experiment& experiment, configs::Reader& reader) {
   }
 }
 
-// Reports settings that only GPUs can do, if a worker has other devices too.
-void checkDevicesAreGpus(const Experiment& experiment, configs::Reader& reader) {
+// Reports settings that only GPUs, or only processors can do, if a worker has other devices too.
+void checkKindsOfDevices(const Experiment& experiment, configs::Reader& reader) {
   // Only a program that augments by itself can keep images.
   bool keepsImages = experiment.data.cache == io::DataCache::DEVICE;
   auto precision = experiment.train.precision;
   bool isOfGpus = precision == nn::Precision::TF32 || precision == nn::Precision::FP16;
   constexpr kj::StringPtr DEVICES[] = {"cluster.devices"_kj};
   for (auto& device: experiment.cluster.devices) {
-    if (isGpu(device)) continue;
+    if (isGpu(device)) {
+      if (precision != nn::Precision::AUTO) continue;
+      reader.error("train.precision",
+          kj::str("precision `auto` is for processors, but device `", device, "` is a GPU"),
+          "choose precision = \"fp32\" or \"bf16\"", DEVICES);
+      continue;
+    }
     if (keepsImages) {
       reader.error("data.cache",
           kj::str("images are kept on GPUs, but device `", device, "` is not a GPU"),
@@ -361,7 +372,7 @@ Experiment Experiment::read(configs::Reader& reader) {
   checkRoles(experiment, reader);
   checkDevices(
       reader, experiment.cluster.devices, experiment.kvstore.mode->row, experiment.data.batchSize);
-  checkDevicesAreGpus(experiment, reader);
+  checkKindsOfDevices(experiment, reader);
   checkInstructionSet(experiment, reader);
   experiment.kvstore.mode->check(reader, experiment.cluster.workers);
   experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);

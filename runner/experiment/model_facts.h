@@ -24,6 +24,18 @@ void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagn
 // docs/modes.
 kj::Maybe<kj::StringPtr> whyBitsDiffer(const Experiment& experiment);
 
+// Returns the highest level of instructions that changes anything for an experiment: AMX only
+// computes bf16.
+kj::StringPtr highestLevelOf(const Experiment& experiment);
+// Fixes the level of this process as a run of the experiment on this machine would. For commands
+// that have no coordinator to ask. Call it before the first program is made. Leaves the level open
+// if this machine cannot compute with the one that the file names.
+void useInstructionSetOf(const Experiment& experiment);
+
+// Returns a sentence for users whose experiment would probably run at least 1.5 times as fast in
+// bf16: convolutions in fp32, on this machine, which has AMX. Otherwise null.
+kj::Maybe<kj::StringPtr> precisionHint(const Experiment& experiment, const nn::Graph& graph);
+
 // What every role must know of the data before it can start.
 struct ModelFacts {
   explicit ModelFacts(const Experiment& experiment);

@@ -60,7 +60,8 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
       counted(begin),
       allJoined(joinedPair.promise.fork()),
       allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
-      instructions(experiment.cluster.instructionSet, here ? 0 : experiment.cluster.workers),
+      instructions(experiment.cluster.instructionSet, highestLevelOf(experiment),
+          here ? 0 : experiment.cluster.workers),
       meeting(experiment.cluster.seats()),
       from(from),
       saver(

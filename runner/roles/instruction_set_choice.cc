@@ -3,18 +3,22 @@
 #include <string.h>
 
 #include "configs/language/failure.h"
+#include "nn/cpu/cpu.h"
 #include "nn/cpu/instruction_set.h"
-#include "runner/experiment/cluster.h"
+#include "runner/experiment/experiment.h"
 
 namespace runner {
 
-InstructionSetChoice::InstructionSetChoice(kj::StringPtr setting, uint workers)
-    : missing(setting == AUTO_INSTRUCTION_SET ? workers : 0),
+InstructionSetChoice::InstructionSetChoice(
+    kj::StringPtr setting, kj::StringPtr highest, uint workers)
+    : chosen(kj::str(setting == AUTO_INSTRUCTION_SET ? highest : setting)),
+      missing(setting == AUTO_INSTRUCTION_SET ? workers : 0),
       isNamed(setting != AUTO_INSTRUCTION_SET),
       complete(kj::newPromiseAndFulfiller<void>()),
       known(complete.promise.fork()) {
-  if (isNamed) chosen = kj::str(setting);
-  if (!isNamed && workers == 0) chosen = kj::str(nn::offeredInstructionSet());
+  if (!isNamed && workers == 0) {
+    chosen = kj::str(nn::lowerLevel(nn::offeredInstructionSet(), chosen));
+  }
   if (missing == 0) complete.fulfiller->fulfill();
 }
 
@@ -25,7 +29,7 @@ void InstructionSetChoice::offer(kj::StringPtr worker, kj::StringPtr level) {
         chosen, "\". Run this worker on another host, or choose \"", level, "\" or \"",
         AUTO_INSTRUCTION_SET, "\" for all roles");
   }
-  chosen = kj::str(chosen.size() == 0 ? level : nn::lowerLevel(level, chosen));
+  chosen = kj::str(nn::lowerLevel(level, chosen));
   if (--missing == 0) complete.fulfiller->fulfill();
 }
 
@@ -34,12 +38,25 @@ kj::Maybe<kj::StringPtr> InstructionSetChoice::level() const {
   return chosen.asPtr();
 }
 
+namespace {
+
+// The text with `value` as the value of `key`, if that is "auto".
+kj::String replaced(kj::StringPtr text, kj::StringPtr key, kj::StringPtr value) {
+  auto line = kj::str("\n", key, " = \"auto\"\n");
+  auto found = ::strstr(text.cStr(), line.cStr());
+  if (found == nullptr) return kj::str(text);
+  size_t begin = found - text.begin();
+  return kj::str(
+      text.slice(0, begin), "\n", key, " = ", value, "\n", text.slice(begin + line.size()));
+}
+
+}  // namespace
+
 kj::String withInstructionSet(kj::StringPtr resolved, kj::StringPtr level) {
-  auto line = kj::str("\ninstruction_set = \"", AUTO_INSTRUCTION_SET, "\"\n");
-  auto found = ::strstr(resolved.cStr(), line.cStr());
-  if (found == nullptr) return kj::str(resolved);
-  return kj::str(resolved.slice(0, found - resolved.begin()), "\ninstruction_set = \"", level,
-      "\"\n", resolved.slice(found - resolved.begin() + line.size()));
+  if (level == AUTO_INSTRUCTION_SET) return kj::str(resolved);
+  auto withLevel = replaced(resolved, "instruction_set", kj::str('"', level, '"'));
+  auto precision = wordOf(nn::automaticPrecision(level));
+  return replaced(withLevel, "precision", kj::str("\"auto\"  # ", precision, " with ", level));
 }
 
 }  // namespace runner

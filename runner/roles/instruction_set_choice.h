@@ -8,12 +8,12 @@
 namespace runner {
 
 // The coordinator's choice, which depends on cluster.instruction_set and on what the workers' hosts
-// have. Levels are "avx2" and "avx512".
+// have. Levels are those of nn/cpu/instruction_set.h.
 class InstructionSetChoice {
 public:
-  // `setting` is "auto" or a level. `workers` is how many hosts offer what they have: 0 if all
-  // workers run on this machine.
-  InstructionSetChoice(kj::StringPtr setting, kj::uint workers);
+  // `setting` is "auto" or a level. With "auto", the level is not above `highest`. `workers` is how
+  // many hosts offer what they have: 0 if all workers run on this machine.
+  InstructionSetChoice(kj::StringPtr setting, kj::StringPtr highest, kj::uint workers);
   KJ_DISALLOW_COPY(InstructionSetChoice);
 
   // The host of `worker` has `level`. Called once per worker. Throws, for the user, if that is less
@@ -32,7 +32,10 @@ private:
   kj::ForkedPromise<void> known;
 };
 
-// Returns the text of the resolved experiment `resolved` with `level` in place of "auto".
+// Returns the text of the resolved experiment `resolved` with `level` in place of "auto". If the
+// precision is "auto", a comment says what that stands for on this level. The value stays, because
+// an experiment with another precision is another experiment. If `level` is "auto" itself, changes
+// nothing.
 kj::String withInstructionSet(kj::StringPtr resolved, kj::StringPtr level);
 
 }  // namespace runner

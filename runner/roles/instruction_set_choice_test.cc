@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <string.h>
 
 #include "nn/cpu/instruction_set.h"
 #include "runner/experiment/experiment.h"
@@ -15,29 +16,48 @@ struct Loop {
 };
 
 TEST_CASE("auto is known when all workers have joined, and is what all of them have") {
-  for (auto other: {"avx2"_kj, "avx512"_kj}) {
-    Loop loop;
-    InstructionSetChoice choice("auto", 2);
-    auto known = choice.whenKnown();
-    choice.offer("worker 1 on node2", "avx512");
-    CHECK(choice.level() == nullptr);
-    CHECK_FALSE(known.poll(loop.scope));
-    choice.offer("worker 0 on node1", other);
-    known.wait(loop.scope);
-    CHECK(KJ_REQUIRE_NONNULL(choice.level()) == other);
+  for (auto first: {"avx2"_kj, "avx512"_kj, "avx512_amx"_kj}) {
+    for (auto second: {"avx2"_kj, "avx512"_kj, "avx512_amx"_kj}) {
+      Loop loop;
+      InstructionSetChoice choice("auto", "avx512_amx", 2);
+      auto known = choice.whenKnown();
+      choice.offer("worker 1 on node2", first);
+      CHECK(choice.level() == nullptr);
+      CHECK_FALSE(known.poll(loop.scope));
+      choice.offer("worker 0 on node1", second);
+      known.wait(loop.scope);
+      // Their names are in alphabetical order.
+      CHECK(KJ_REQUIRE_NONNULL(choice.level()) == kj::min(first, second));
+    }
   }
+}
+
+TEST_CASE("auto leaves AMX alone where it changes nothing") {
+  Loop loop;
+  InstructionSetChoice choice("auto", "avx512", 1);
+  choice.offer("worker 0 on node1", "avx512_amx");
+  CHECK(KJ_REQUIRE_NONNULL(choice.level()) == "avx512");
+}
+
+TEST_CASE("a host without AMX takes part in a job with AMX, but one without AVX-512 does not") {
+  Loop loop;
+  InstructionSetChoice choice("avx512_amx", "avx512_amx", 2);
+  choice.offer("worker 0 on node1", "avx512");
+  auto failure = kj::runCatchingExceptions([&]() { choice.offer("worker 1 on node2", "avx2"); });
+  CHECK(strstr(KJ_REQUIRE_NONNULL(failure).getDescription().cStr(), "has only avx2") != nullptr);
+  CHECK(KJ_REQUIRE_NONNULL(choice.level()) == "avx512_amx");
 }
 
 TEST_CASE("auto is known at once if all workers run on this machine") {
   Loop loop;
-  InstructionSetChoice choice("auto", 0);
+  InstructionSetChoice choice("auto", "avx512_amx", 0);
   choice.whenKnown().wait(loop.scope);
   CHECK(KJ_REQUIRE_NONNULL(choice.level()) == nn::offeredInstructionSet());
 }
 
 TEST_CASE("a worker whose host lacks the named instruction set is refused with the way out") {
   Loop loop;
-  InstructionSetChoice choice("avx512", 2);
+  InstructionSetChoice choice("avx512", "avx512_amx", 2);
   choice.whenKnown().wait(loop.scope);
   choice.offer("worker 0 on node1", "avx512");
   auto failure = kj::runCatchingExceptions([&]() { choice.offer("worker 1 on node2", "avx2"); });
@@ -45,7 +65,7 @@ TEST_CASE("a worker whose host lacks the named instruction set is refused with t
       KJ_REQUIRE_NONNULL(failure).getDescription() ==
       "worker 1 on node2 has only avx2, and the file has cluster.instruction_set = "
       "\"avx512\". Run this worker on another host, or choose \"avx2\" or \"auto\" for all roles");
-  InstructionSetChoice less("avx2", 2);
+  InstructionSetChoice less("avx2", "avx512_amx", 2);
   less.offer("worker 0 on node1", "avx512");
   CHECK(KJ_REQUIRE_NONNULL(less.level()) == "avx2");
 }
@@ -63,6 +83,22 @@ TEST_CASE("the resolved experiment names the level, and stays the same experimen
   CHECK(automatic.resolved != named.resolved);
   CHECK(withInstructionSet(automatic.resolved, "avx2") == named.resolved);
   CHECK(withInstructionSet(named.resolved, "avx512") == named.resolved);
+  CHECK(withInstructionSet(automatic.resolved, "auto") == automatic.resolved);
+}
+
+TEST_CASE("the resolved experiment says which precision \"auto\" is") {
+  kj::StringPtr overrides[] = {"train.precision=auto"_kj};
+  auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
+  REQUIRE(loaded.errors == "");
+  auto told = [&](kj::StringPtr level, kj::StringPtr line) {
+    auto text = withInstructionSet(loaded.resolved, level);
+    // The same text again: a run that goes on has said it already.
+    CHECK(withInstructionSet(text, level) == text);
+    return strstr(text.cStr(), line.cStr()) != nullptr;
+  };
+  CHECK(told("avx2", "\nprecision = \"auto\"  # fp32 with avx2\n"));
+  CHECK(told("avx512", "\nprecision = \"auto\"  # fp32 with avx512\n"));
+  CHECK(told("avx512_amx", "\nprecision = \"auto\"  # bf16 with avx512_amx\n"));
 }
 
 }  // namespace

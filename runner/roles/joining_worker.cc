@@ -7,6 +7,7 @@
 #include "nn/cpu/instruction_set.h"
 #include "runner/checkpoints/saved_part.h"
 #include "runner/experiment/devices.h"
+#include "runner/system/terminal.h"
 
 namespace runner {
 
@@ -37,6 +38,12 @@ void JoiningWorker::chooseInstructionSet(const LoadedExperiment& loaded) {
   auto& setting = cluster.instructionSet;
   bool isKnown = setting == "avx2" || setting == nn::offeredInstructionSet();
   nn::useInstructionSet(isKnown ? kj::str(setting) : ioThread->instructionSet());
+  bool emulates = nn::instructionSet() == "avx512_amx" && !nn::hasAmx();
+  if (emulates && highestLevelOf(KJ_ASSERT_NONNULL(loaded.experiment)) == "avx512_amx") {
+    tell(
+        "warning: this processor has no AMX. It computes the same bits, but several times as "
+        "slowly. cluster.instruction_set = \"avx512\" is faster here, with other bits");
+  }
 }
 
 uint64_t JoiningWorker::fetchSaved() {

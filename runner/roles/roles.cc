@@ -143,9 +143,8 @@ bool ListeningCoordinator::run(
   }
   // Whoever runs the file of this run again gets the same bits, or is refused.
   auto recorded = job->instructionSet().then([&](kj::StringPtr level) -> kj::Promise<void> {
-    if (experiment.cluster.instructionSet == AUTO_INSTRUCTION_SET) {
-      writeWhole(folder.experiment(), withInstructionSet(loaded.resolved, level));
-    }
+    auto resolved = withInstructionSet(loaded.resolved, level);
+    if (resolved != loaded.resolved) writeWhole(folder.experiment(), resolved);
     return kj::NEVER_DONE;
   });
   rpc::Identity identity{roleName(Role::COORDINATOR, 0), options.secret, experiment.cluster.tls};

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "runner/experiment/model_facts.h"
 #include "runner/system/reason.h"
 
 namespace tools {
@@ -69,8 +70,11 @@ runner::LoadedExperiment ExperimentCommand::load() {
       kj::runCatchingExceptions([&]() { loaded = runner::loadExperiment(file, overrides); })) {
     commandLine.exitError(kj::str("error: ", runner::reasonOf(*e)));
   }
-  if (loaded.experiment == nullptr) commandLine.exitError(loaded.errors);
-  return loaded;
+  KJ_IF_MAYBE(experiment, loaded.experiment) {
+    runner::useInstructionSetOf(*experiment);
+    return loaded;
+  }
+  commandLine.exitError(loaded.errors);
 }
 
 kj::Maybe<uint64_t> numberOf(kj::StringPtr word, uint64_t least, uint64_t most) {

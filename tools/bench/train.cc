@@ -91,6 +91,10 @@ Measured measure(Training& training, NextBatch next, uint steps, uint seconds) {
   return measured;
 }
 
+nn::Precision precisionUsed(nn::Precision asked) {
+  return asked == nn::Precision::AUTO ? nn::automaticPrecision(nn::instructionSet()) : asked;
+}
+
 kj::String milliseconds(double seconds) {
   return kj::str(fixedPoint(seconds * 1e3, 2), " ms");
 }
@@ -128,7 +132,7 @@ kj::String jsonOf(const Report& report) {
   json.add("steps", seen.steps);
   json.add("batch", experiment.data.batchSize);
   json.add("threads", experiment.cluster.threadsPerWorker);
-  json.addText("precision", runner::wordOf(experiment.train.precision));
+  json.addText("precision", runner::wordOf(precisionUsed(experiment.train.precision)));
   json.addText("instruction_set", nn::instructionSet());
   json.addText("devices", kj::strArray(experiment.cluster.devices, " "));
   json.addText("checked", report.checked);
@@ -155,9 +159,10 @@ kj::String textOf(const Report& report) {
   return kj::str(experiment.name, ": batch ", experiment.data.batchSize, ", ",
       runner::counted(experiment.cluster.threadsPerWorker, "thread"), ", ",
       kj::strArray(experiment.cluster.devices, " "), ", ", nn::instructionSet(), ", ",
-      runner::wordOf(experiment.train.precision), ", ", runner::counted(seen.steps, "step"), "; ",
-      report.checked, "\n", "step     median ", milliseconds(seen.median_s), ", best ",
-      milliseconds(seen.best_s), ", cpu ", milliseconds(seen.cpu_s), "\n",
+      runner::wordOf(precisionUsed(experiment.train.precision)), ", ",
+      runner::counted(seen.steps, "step"), "; ", report.checked, "\n", "step     median ",
+      milliseconds(seen.median_s), ", best ", milliseconds(seen.best_s), ", cpu ",
+      milliseconds(seen.cpu_s), "\n",
       line(seen, kj::str(fixedPoint(report.flops / seen.median_s / 1e9, 0), " GFLOP/s\nverbs    ")),
       data, "memory   program ", megabytes(report.program_bytes), ", process ",
       megabytes(report.peak_bytes), " at most\n");
@@ -181,7 +186,7 @@ kj::String opsText(
 
   uint threads = experiment.cluster.threadsPerWorker * experiment.cluster.devices.size();
   auto peaks = measurePeaks(threads, nn::instructionSet());
-  bool isBf16 = experiment.train.precision == nn::Precision::BF16;
+  bool isBf16 = precisionUsed(experiment.train.precision) == nn::Precision::BF16;
   auto costs = opCosts(training.graph(), profile, experiment.data.batchSize, steps, isBf16 ? 2 : 4);
   if (!byOp) costs = byKind(costs);
   auto number = [](double value) { return fixedPoint(value / 1e9, 0); };

@@ -52,9 +52,7 @@ runner::LoadedExperiment TrainingCommand::load() {
   if (data && assumed.classes > 0) {
     commandLine.exitError("--data reads the data set, but --classes works without it");
   }
-  auto loaded = ExperimentCommand::load();
-  KJ_ASSERT_NONNULL(loaded.experiment).cluster.useNamedInstructionSet();
-  return loaded;
+  return ExperimentCommand::load();
 }
 
 RecordBatches::RecordBatches(const runner::Experiment& experiment)
