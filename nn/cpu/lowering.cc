@@ -20,7 +20,6 @@ constexpr size_t CHUNK_VALUES = 1024 * 1024;
 // needs primitives of its own. So all chunks get one size, unless they would have to be less than
 // half as large.
 kj::Array<const Chunk> cutShare(uint lane, uint first, uint count, uint most) {
-  if (count == 0) return nullptr;
   uint chunks = (count + most - 1) / most;
   for (uint more = chunks; more <= 2 * chunks && more <= count; ++more) {
     if (count % more == 0) {

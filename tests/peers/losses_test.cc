@@ -114,6 +114,27 @@ TEST_CASE("PyTorch's losses are ours: airbench94, synthetic images, smoothed lab
       "--set=train.precision=bf16");
 }
 
+// The processor's tiles, or emulated ones.
+constexpr kj::StringPtr AMX = "--set=cluster.instruction_set=avx512_amx"_kj;
+
+TEST_CASE("PyTorch's losses are ours: mlp and lenet, real images, bf16 on AMX") {
+  CHECK_SAME_LOSSES(BFLOAT, FASHION_MNIST, "--data", AMX);
+  CHECK_SAME_LOSSES(BFLOAT, FASHION_MNIST, "--data", "--set=model.network=lenet", AMX);
+}
+
+TEST_CASE("PyTorch's losses are ours: inception-bn-28-small, synthetic images, bf16 on AMX") {
+  CHECK_SAME_LOSSES(BFLOAT, CIFAR10, "--batches=1", AMX);
+}
+
+TEST_CASE("PyTorch's losses are ours: resnet-20, synthetic images, bf16 on AMX") {
+  CHECK_SAME_LOSSES(BFLOAT, CIFAR10, "--batches=1", "--set=model.network=resnet-20", AMX);
+}
+
+TEST_CASE("PyTorch's losses are ours: airbench94, smoothed labels, bf16 on AMX") {
+  CHECK_SAME_LOSSES(BFLOAT, CIFAR10, "--batches=1", "--set=model.network=airbench94",
+      "--set=data.augment.crop=32", "--set=train.label_smoothing=0.2", AMX);
+}
+
 TEST_CASE("losses.py refuses what it does not follow, and a folder without losses, in one line") {
   auto python = torchPython();
   if (python == "") SKIP_CASE(NO_TORCH);
