@@ -45,7 +45,8 @@ interface Coordinator {
   # prove who they are to each other. `instructionSet` is for workers only: the highest level of
   # instructions that the role's host has. See nn/cpu/instruction_set.h. The coordinator refuses a
   # worker whose host cannot compute with the level that the experiment names. `continues`: the run
-  # goes on from a checkpoint. `enters`: the job goes on without this worker, until it calls enter().
+  # goes on from a checkpoint. `enters`: the job goes on without this worker, until it calls
+  # enter().
 
   takeIndex @1 (role :Role, digest :Text, version :Text, settings :Text) -> (index :UInt32);
   # For a role whose launcher gave it no index. Answers the lowest one that no other role of its
