@@ -77,6 +77,12 @@ struct AmxLoops {
   void (*packWeights)(const float* w, size_t outputs, size_t outStride, size_t inputs,
       size_t inStride, size_t taps, Bfloat16* packed);
 
+  // Writes the tiles of accumulate(), which are `count` sums that are `stride` floats apart, as
+  // plain weights[output][input][tap], for the outputs of tile `outTile`. Adds the sums in their
+  // order.
+  void (*unpackSums)(const AmxWindow& window, const float* sums, size_t count, size_t stride,
+      size_t outTile, size_t outputs, size_t inputs, float* weights);
+
   // to += the sums over pixels and images of each channel of a group.
   void (*addChannels)(const Bfloat16* from, size_t blocks, size_t pixels, float* to);
 

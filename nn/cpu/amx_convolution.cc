@@ -194,6 +194,28 @@ private:
     }
   }
 
+  AmxWindow window() const {
+    AmxWindow window = {.inHeight = shape.in.height,
+        .inWidth = shape.in.width,
+        .outHeight = shape.out.height,
+        .outWidth = shape.out.width,
+        .kernelHeight = shape.kernelHeight,
+        .kernelWidth = shape.kernelWidth,
+        .stride = shape.op.stride,
+        .pad = shape.op.pad,
+        .inTiles = tilesOf(inputs),
+        .outTiles = tilesOf(outputs),
+        .outPixels = outPixels()};
+    if (isPlain) {
+      // Row by row of the output.
+      window.inHeight = window.outHeight = 1;
+      window.inWidth = shape.out.width;
+      window.kernelHeight = window.kernelWidth = window.stride = 1;
+      window.pad = 0;
+    }
+    return window;
+  }
+
   AmxProduct productOf(const Sources& sources, Place to) const {
     return {.starts = sources.starts.begin(),
         .sources = sources.list.begin(),
@@ -239,23 +261,7 @@ kj::Own<Task> AmxConvolution::forward(Place x, Place y, Buffer& scratch) {
 }
 
 kj::Own<Task> AmxConvolution::backwardWeights(Place x, Place dy, Buffer& scratch) {
-  AmxWindow window = {.inHeight = shape.in.height,
-      .inWidth = shape.in.width,
-      .outHeight = shape.out.height,
-      .outWidth = shape.out.width,
-      .kernelHeight = shape.kernelHeight,
-      .kernelWidth = shape.kernelWidth,
-      .stride = shape.op.stride,
-      .pad = shape.op.pad,
-      .inTiles = tilesOf(inputs),
-      .outTiles = tilesOf(outputs),
-      .outPixels = outPixels()};
-  if (isPlain) {
-    window.inHeight = window.outHeight = 1;
-    window.inWidth = shape.out.width;
-    window.kernelHeight = window.kernelWidth = window.stride = 1;
-    window.pad = 0;
-  }
+  auto window = this->window();
   arrays.sums->values = sums() * sumFloats();
   size_t scratchFloats = ((isPlain ? patchBfloats() : 0) + amxScratch(window)) / 2;
   return newScratchTask(
@@ -328,27 +334,20 @@ kj::Own<BatchTask> AmxConvolution::packBackward(uint turn) {
 
 // Adds the sums in their order into the flat gradient. Each lane does a part of the outputs.
 kj::Own<BatchTask> AmxConvolution::sumGradient(uint) {
-  return newBatchTask([this](const Step& step, uint part, uint parts) {
+  return newBatchTask([this, window = window()](const Step& step, uint part, uint parts) {
     const float* first = step.memory.floatsOf(*arrays.sums, 0);
-    auto sumAt = [&](size_t place) {
-      float sum = first[place];
-      for (uint i = 1; i < sums(); ++i) sum += first[i * sumFloats() + place];
-      return sum;
-    };
-    size_t columns = isPlain ? 1 : shape.kernelWidth;
-    for (size_t k = outputs * part / parts; k < outputs * (part + 1) / parts; ++k) {
-      float* to = arrays.weightsGradient + k * inputs * taps;
-      for (size_t c = 0; c < inputs; ++c) {
-        for (size_t t = 0; t < taps; ++t) {
-          size_t row = t / columns, column = t % columns;
-          size_t tile = (row * tilesOf(inputs) + c / AMX_SIDE) * tilesOf(outputs) + k / AMX_SIDE;
-          *to++ =
-              sumAt((tile * columns + column) * AMX_SUMS + c % AMX_SIDE * AMX_SIDE + k % AMX_SIDE);
-        }
+    size_t tiles = tilesOf(outputs);
+    for (size_t tile = tiles * part / parts; tile < tiles * (part + 1) / parts; ++tile) {
+      loops.unpackSums(
+          window, first, sums(), sumFloats(), tile, outputs, inputs, arrays.weightsGradient);
+    }
+    if (part > 0 || arrays.biasGradient == nullptr) return;
+    for (size_t k = 0; k < outputs; ++k) {
+      float sum = 0;
+      for (uint i = 0; shape.addsBias && i < sums(); ++i) {
+        sum += first[i * sumFloats() + weightSums() + k];
       }
-      if (arrays.biasGradient != nullptr) {
-        arrays.biasGradient[k] = shape.addsBias ? sumAt(weightSums() + k) : 0;
-      }
+      arrays.biasGradient[k] = sum;
     }
   });
 }

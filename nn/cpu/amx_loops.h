@@ -398,9 +398,7 @@ struct AmxBody {
     for (size_t t = 0; t < tiles; t++) {
       size_t first = t * AMX_SIDE, count = outputs - first < AMX_SIDE ? outputs - first : AMX_SIDE;
       __mmask16 isOutput = __mmask16((1u << count) - 1);
-      __m512i lanes =
-          _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-              _mm512_set1_epi32(int(outStride)));
+      __m512i places = _mm512_mullo_epi32(lanes(), _mm512_set1_epi32(int(outStride)));
       for (size_t tap = 0; tap < taps; tap++) {
         for (size_t b = 0; b < blocks; b++) {
           for (size_t pair = 0; pair < AMX_SIDE; pair++, packed += 2 * AMX_SIDE) {
@@ -408,8 +406,8 @@ struct AmxBody {
             for (size_t i = 0; i < 2; i++) {
               size_t c = b * AMX_CHANNELS + 2 * pair + i;
               const float* from = w + first * outStride + c * inStride + tap;
-              value[i] = c < inputs ? _mm512_mask_i32gather_ps(
-                                          _mm512_setzero_ps(), isOutput, lanes, from, sizeof(float))
+              value[i] = c < inputs ? _mm512_mask_i32gather_ps(_mm512_setzero_ps(), isOutput,
+                                          places, from, sizeof(float))
                                     : _mm512_setzero_ps();
             }
             __m512i halves = __m512i(_mm512_cvtne2ps_pbh(value[1], value[0]));
@@ -420,6 +418,32 @@ struct AmxBody {
         }
       }
     }
+  }
+
+  static void unpackSums(const AmxWindow& w, const float* sums, size_t count, size_t stride,
+      size_t outTile, size_t outputs, size_t inputs, float* weights) {
+    size_t taps = w.kernelHeight * w.kernelWidth, first = outTile * AMX_SIDE;
+    size_t used = outputs - first < AMX_SIDE ? outputs - first : AMX_SIDE;
+    __mmask16 isOutput = __mmask16((1u << used) - 1);
+    __m512i places = _mm512_mullo_epi32(lanes(), _mm512_set1_epi32(int(inputs * taps)));
+    float* to = weights + first * inputs * taps;
+    for (size_t c = 0; c < inputs; c++) {
+      for (size_t ky = 0; ky < w.kernelHeight; ky++) {
+        size_t tile = (ky * w.inTiles + c / AMX_SIDE) * w.outTiles + outTile;
+        const float* row = sums + tile * w.kernelWidth * AMX_SUMS + c % AMX_SIDE * AMX_SIDE;
+        for (size_t kx = 0; kx < w.kernelWidth; kx++, row += AMX_SUMS, to++) {
+          __m512 sum = _mm512_loadu_ps(row);
+          for (size_t i = 1; i < count; i++) {
+            sum = _mm512_add_ps(sum, _mm512_loadu_ps(row + i * stride));
+          }
+          _mm512_mask_i32scatter_ps(to, isOutput, places, sum, sizeof(float));
+        }
+      }
+    }
+  }
+
+  static __m512i lanes() {
+    return _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   }
 
   static void addChannels(const Bfloat16* from, size_t blocks, size_t pixels, float* to) {
@@ -456,6 +480,7 @@ struct AmxBody {
   static constexpr AmxLoops TABLE = {.multiply = multiply,
       .accumulate = accumulate,
       .packWeights = packWeights,
+      .unpackSums = unpackSums,
       .addChannels = addChannels,
       .gatherPatch = gatherPatch};
 };
