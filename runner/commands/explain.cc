@@ -176,8 +176,8 @@ kj::String precision(const Experiment& experiment, const nn::Graph& graph) {
   auto level = nn::instructionSet();
   if (experiment.train.precision == nn::Precision::AUTO) {
     auto word = wordOf(nn::automaticPrecision(level));
-    return kj::str("train.precision = \"auto\" is ", word, " with instruction set ", level,
-        ", which this machine computes with\n");
+    return kj::str(
+        "train.precision = \"auto\" is ", word, " on this machine (instruction set ", level, ")\n");
   }
   KJ_IF_MAYBE(hint, precisionHint(experiment, graph)) return kj::str(*hint, '\n');
   return kj::str();
