@@ -28,6 +28,15 @@ constexpr size_t AMX_PIXEL = AMX_IMAGES * AMX_CHANNELS;  // values of one pixel 
 constexpr size_t AMX_TILE = 512;                         // bfloat16s
 constexpr size_t AMX_SUMS = AMX_SIDE * AMX_SIDE;         // floats
 
+// How many tiles of 16 channels, and blocks of 32, hold so many. Static, so that each file has its
+// own.
+static constexpr size_t amxTiles(size_t channels) {
+  return (channels + AMX_SIDE - 1) / AMX_SIDE;
+}
+static constexpr size_t amxBlocks(size_t channels) {
+  return (channels + AMX_CHANNELS - 1) / AMX_CHANNELS;
+}
+
 // A pixel of the input, and which weights of the window it meets.
 struct AmxSource {
   uint32_t pixel, tap;

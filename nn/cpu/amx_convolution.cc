@@ -7,13 +7,6 @@
 namespace nn::cpu {
 namespace {
 
-constexpr size_t tilesOf(size_t channels) {
-  return (channels + AMX_SIDE - 1) / AMX_SIDE;
-}
-constexpr size_t blocksOf(size_t channels) {
-  return (channels + AMX_CHANNELS - 1) / AMX_CHANNELS;
-}
-
 Bfloat16* bfloatsOf(const Addresses& memory, const Buffer& buffer) {
   return reinterpret_cast<Bfloat16*>(memory.floatsOf(buffer, 0));
 }
@@ -111,10 +104,10 @@ private:
 
   size_t outPixels() const { return size_t(shape.out.height) * shape.out.width; }
   size_t inPixels() const { return size_t(shape.in.height) * shape.in.width; }
-  size_t forwardBfloats() const { return tilesOf(outputs) * taps * blocksOf(inputs) * AMX_TILE; }
-  size_t backwardBfloats() const { return tilesOf(inputs) * taps * blocksOf(outputs) * AMX_TILE; }
-  size_t weightSums() const { return tilesOf(inputs) * tilesOf(outputs) * taps * AMX_SUMS; }
-  size_t sumFloats() const { return weightSums() + blocksOf(outputs) * AMX_CHANNELS; }
+  size_t forwardBfloats() const { return amxTiles(outputs) * taps * amxBlocks(inputs) * AMX_TILE; }
+  size_t backwardBfloats() const { return amxTiles(inputs) * taps * amxBlocks(outputs) * AMX_TILE; }
+  size_t weightSums() const { return amxTiles(inputs) * amxTiles(outputs) * taps * AMX_SUMS; }
+  size_t sumFloats() const { return weightSums() + amxBlocks(outputs) * AMX_CHANNELS; }
 
   // A sum belongs to a run of groups, and a lane has one sum or more. There are at least two, so
   // that one lane adds as two do.
@@ -157,7 +150,7 @@ private:
   }
 
   void findPatches() {
-    size_t blocks = blocksOf(inputs), kernel = shape.kernelHeight * shape.kernelWidth;
+    size_t blocks = amxBlocks(inputs), kernel = shape.kernelHeight * shape.kernelWidth;
     int width = shape.in.width, height = shape.in.height;
     patchOffsets = kj::heapArray<int32_t>(blocks * AMX_CHANNELS);
     patchMasks = kj::heapArray<uint32_t>(outPixels() * blocks);
@@ -176,12 +169,12 @@ private:
   }
 
   // Of one row of the output.
-  size_t patchBfloats() const { return blocksOf(inputs) * shape.out.width * AMX_PIXEL; }
+  size_t patchBfloats() const { return amxBlocks(inputs) * shape.out.width * AMX_PIXEL; }
 
   // Writes the windows of row `y` of the output as pixels of a group. `images` images begin at
   // `pixels`. The last one also fills the group.
   void gatherRow(const float* pixels, size_t y, uint images, Bfloat16* to) const {
-    size_t blocks = blocksOf(inputs), plane = shape.out.width * AMX_PIXEL;
+    size_t blocks = amxBlocks(inputs), plane = shape.out.width * AMX_PIXEL;
     for (size_t x = 0; x < shape.out.width; ++x, to += AMX_PIXEL) {
       auto* masks = patchMasks.begin() + (y * shape.out.width + x) * blocks;
       auto corner = (ptrdiff_t(y * shape.op.stride) - shape.op.pad) * shape.in.width +
@@ -203,8 +196,8 @@ private:
         .kernelWidth = shape.kernelWidth,
         .stride = shape.op.stride,
         .pad = shape.op.pad,
-        .inTiles = tilesOf(inputs),
-        .outTiles = tilesOf(outputs),
+        .inTiles = amxTiles(inputs),
+        .outTiles = amxTiles(outputs),
         .outPixels = outPixels()};
     if (isPlain) {
       // Row by row of the output.
@@ -226,15 +219,15 @@ private:
 };
 
 kj::Own<Task> AmxConvolution::forward(Place x, Place y, Buffer& scratch) {
-  arrays.forwardWeights->values = forwardBfloats() / 2 + tilesOf(outputs) * AMX_SIDE;
+  arrays.forwardWeights->values = forwardBfloats() / 2 + amxTiles(outputs) * AMX_SIDE;
   size_t scratchFloats = isPlain ? patchBfloats() / 2 : 0;
   return newScratchTask(
       scratch, scratchFloats, [=, this, &scratch](const Step& step, const Chunk& chunk) {
         auto* weights = bfloatsOf(step.memory, *arrays.forwardWeights);
         auto product = productOf(ahead, y);
-        product.inBlocks = blocksOf(inputs);
+        product.inBlocks = amxBlocks(inputs);
         product.inPixels = isPlain ? shape.out.width : inPixels();
-        product.outTiles = tilesOf(outputs);
+        product.outTiles = amxTiles(outputs);
         product.outPixels = outPixels();
         product.weights = weights;
         if (shape.addsBias) product.bias = reinterpret_cast<float*>(weights + forwardBfloats());
@@ -284,7 +277,7 @@ kj::Own<Task> AmxConvolution::backwardWeights(Place x, Place dy, Buffer& scratch
             loops.accumulate(window, reinterpret_cast<const Bfloat16*>(images), gradient, to, work);
           }
           if (shape.addsBias) {
-            loops.addChannels(gradient, blocksOf(outputs), outPixels(), to + weightSums());
+            loops.addChannels(gradient, amxBlocks(outputs), outPixels(), to + weightSums());
           }
           images += x.stride_bytes();
           gradients += dy.stride_bytes();
@@ -297,9 +290,9 @@ kj::Own<Task> AmxConvolution::backwardData(Place dy, Place dx, Write write, Buff
   auto& sources = back.emplace(backwardSources());
   return newTask([=, this, &sources](const Step& step, const Chunk& chunk) {
     auto product = productOf(sources, dx);
-    product.inBlocks = blocksOf(outputs);
+    product.inBlocks = amxBlocks(outputs);
     product.inPixels = outPixels();
-    product.outTiles = tilesOf(inputs);
+    product.outTiles = amxTiles(inputs);
     product.outPixels = inPixels();
     product.weights = bfloatsOf(step.memory, *arrays.backwardWeights);
     product.write = write;
@@ -320,7 +313,7 @@ kj::Own<BatchTask> AmxConvolution::packForward(uint turn) {
         arrays.weightsIn(step.memory), outputs, inputs * taps, inputs, taps, taps, packed);
     if (!shape.addsBias) return;
     auto* bias = reinterpret_cast<float*>(packed + forwardBfloats());
-    memset(bias, 0, tilesOf(outputs) * AMX_SIDE * sizeof(float));
+    memset(bias, 0, amxTiles(outputs) * AMX_SIDE * sizeof(float));
     memcpy(bias, arrays.biasIn(step.memory, outputs * inputs * taps), outputs * sizeof(float));
   });
 }
@@ -336,7 +329,7 @@ kj::Own<BatchTask> AmxConvolution::packBackward(uint turn) {
 kj::Own<BatchTask> AmxConvolution::sumGradient(uint) {
   return newBatchTask([this, window = window()](const Step& step, uint part, uint parts) {
     const float* first = step.memory.floatsOf(*arrays.sums, 0);
-    size_t tiles = tilesOf(outputs);
+    size_t tiles = amxTiles(outputs);
     for (size_t tile = tiles * part / parts; tile < tiles * (part + 1) / parts; ++tile) {
       loops.unpackSums(
           window, first, sums(), sumFloats(), tile, outputs, inputs, arrays.weightsGradient);

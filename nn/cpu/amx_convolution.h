@@ -8,8 +8,8 @@ namespace nn::cpu {
 // Images come in groups, see nn/cpu/amx.h. A dense layer is a convolution whose window is the whole
 // image. `shape.element` must be BFLOAT16. The output and the gradient of the input may be floats.
 //
-// Images of few channels, the pixels of a batch, come as plain floats: their windows become the
-// channels of a 1×1 convolution.
+// The pixels of a batch come as plain floats if they have few channels. Each window then becomes
+// the channels of one pixel of a 1×1 convolution.
 //
 // One thread and two compute the same bits: the gradient of the weights has a sum for each half of
 // the groups at least.

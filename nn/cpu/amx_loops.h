@@ -6,13 +6,6 @@
 namespace nn::cpu {
 namespace {
 
-constexpr size_t amxTiles(size_t channels) {
-  return (channels + AMX_SIDE - 1) / AMX_SIDE;
-}
-constexpr size_t amxBlocks(size_t channels) {
-  return (channels + AMX_CHANNELS - 1) / AMX_CHANNELS;
-}
-
 // The low or the high 16 of the 32 channels of two images, image by image in pairs: 16 channels × 2
 // images.
 inline __m512i pairImages(__m512i first, __m512i second, size_t half) {

@@ -20,28 +20,6 @@ kj::Maybe<kj::String> refusal() {
 #define SKIP_WITHOUT_BF16 \
   if (refusal() != nullptr) SKIP_CASE("no AVX512_BF16 here")
 
-// A step and a validation beside the reference. Tolerances: see tests/ops/check_test.cc; a gradient
-// here is that of a whole network, so a part of its values at ReLUs' edges evens out.
-void check(const Graph& graph, uint images, uint threads, double tolerance) {
-  CAPTURE(images);
-  CAPTURE(threads);
-  Data data(graph, images);
-  Loaded ours(CPU, graph, data, threads, Precision::BF16), theirs(REFERENCE, graph, data, 1);
-  for (uint step = 0; step < 2; ++step) {
-    CAPTURE(step);
-    auto our = ours.step(), their = theirs.step();
-    CHECK(our.lossSum == doctest::Approx(their.lossSum).epsilon(2e-2));
-    CHECK(distance(ours.program->logits(), theirs.program->logits()) < 2e-2);
-    CHECK(distance(ours.program->gradients(), theirs.program->gradients()) < tolerance);
-    if (graph.statisticsSize > 0) {
-      CHECK(distance(ours.program->statistics(), theirs.program->statistics()) < 3e-3);
-    }
-  }
-  ours.forward(Phase::VALIDATE);
-  theirs.forward(Phase::VALIDATE);
-  CHECK(distance(ours.program->logits(), theirs.program->logits()) < 2e-2);
-}
-
 TEST_CASE("bf16: a processor without it is refused, with the key, the cause and the way out") {
   Net net({1, 4, 4});
   Graph graph = net.finish(net.dense(0, 2));
@@ -62,8 +40,8 @@ TEST_CASE("bf16: a processor without it is refused, with the key, the cause and 
 
 TEST_CASE("bf16: an inception network agrees with the reference") {
   SKIP_WITHOUT_BF16;
-  check(smallInception(), 8, 1, 0.15);
-  check(smallInception(), 7, 3, 0.15);
+  checkBf16(smallInception(), 8, 1, 0.15);
+  checkBf16(smallInception(), 7, 3, 0.15);
 }
 
 TEST_CASE("bf16: a smooth network with odd channel counts agrees with the reference more closely") {
@@ -74,8 +52,8 @@ TEST_CASE("bf16: a smooth network with odd channel counts agrees with the refere
   x = net.tanh(net.norm(net.add(Add{}, {y, z})));
   x = net.add(Concat{}, {x, net.conv(x, 3, 5, 1, 2)});
   Graph graph = net.finish(net.dense(net.averagePool(x, 9, 1), 5));
-  check(graph, 8, 1, 2e-2);
-  check(graph, 7, 3, 2e-2);
+  checkBf16(graph, 8, 1, 2e-2);
+  checkBf16(graph, 7, 3, 2e-2);
 }
 
 TEST_CASE("bf16: convolutions as matrix products agree with the reference, gradients added too") {
@@ -93,8 +71,8 @@ TEST_CASE("bf16: convolutions as matrix products agree with the reference, gradi
     Graph graph = net.finish(net.dense(net.add(Add{}, {y, z}), 4));
     auto names = convolutionImplementations(graph, {.batchSize = 3, .precision = Precision::BF16});
     CHECK(names.back() == "sgemm");
-    check(graph, 8, 1, 2e-2);
-    check(graph, 7, 3, 2e-2);
+    checkBf16(graph, 8, 1, 2e-2);
+    checkBf16(graph, 7, 3, 2e-2);
   }
 }
 
@@ -108,7 +86,7 @@ TEST_CASE("bf16: weights that read nothing but padding have no gradient") {
     // Layers that leave scratch memory dirty for it.
     auto x = net.tanh(net.conv(net.tanh(net.conv(0, 64, 1, 1, 0)), 20, 1, 1, 0));
     Graph graph = net.finish(net.dense(net.tanh(net.add(Conv2d(c), x)), 5));
-    check(graph, 8, 2, 5e-2);
+    checkBf16(graph, 8, 2, 5e-2);
 
     Data data(graph, 8);
     Loaded ours(CPU, graph, data, 2, Precision::BF16);
@@ -205,7 +183,7 @@ TEST_CASE("bf16: a network of dense layers alone stays float32") {
 TEST_CASE("bf16: logits that no dense layer makes agree with the reference too") {
   SKIP_WITHOUT_BF16;
   Net net({3, 4, 4});
-  check(net.finish(net.averagePool(net.conv(0, 5, 3, 1, 1), 4, 1)), 8, 1, 2e-2);
+  checkBf16(net.finish(net.averagePool(net.conv(0, 5, 3, 1, 1), 4, 1)), 8, 1, 2e-2);
 }
 
 TEST_CASE("bf16: a program takes little more than half of the memory") {

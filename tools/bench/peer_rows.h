@@ -61,9 +61,10 @@ struct Contest {
   kj::Function<Figure()> theirs;
 };
 
-// Returns the row of this name, or of NAME-bf16. Null if there is none. Each precision and mode
-// runs for about `seconds`. What PyTorch takes for compiling comes on top. `check` compares our
-// steps with the reference implementation's, in each precision that the row measures.
+// Returns the row of this name. NAME-bf16 is the row NAME measured in bf16. Null if there is none.
+// Each precision and mode runs for about `seconds`. What PyTorch takes for compiling comes on top.
+// `check` compares our steps with the reference implementation's, in each precision that the row
+// measures.
 kj::Maybe<kj::Own<Contest>> contestNamed(kj::StringPtr name, kj::StringPtr python, uint seconds);
 
 // The script that measures PyTorch.

@@ -178,4 +178,27 @@ inline void checkWithThreads(const Graph& graph, double tolerance = 2e-5) {
   checkAgainstReference(graph, 7, 3, tolerance);
 }
 
+// Two steps and a validation in bfloat16 beside the reference. Tolerances: see
+// tests/ops/check_test.cc; a gradient here is that of a whole network, so a part of its values at
+// ReLUs' edges evens out.
+inline void checkBf16(const Graph& graph, uint images, uint threads, double tolerance) {
+  CAPTURE(images);
+  CAPTURE(threads);
+  Data data(graph, images);
+  Loaded ours(CPU, graph, data, threads, Precision::BF16), theirs(REFERENCE, graph, data, 1);
+  for (uint step = 0; step < 2; ++step) {
+    CAPTURE(step);
+    auto our = ours.step(), their = theirs.step();
+    CHECK(our.lossSum == doctest::Approx(their.lossSum).epsilon(2e-2));
+    CHECK(distance(ours.program->logits(), theirs.program->logits()) < 2e-2);
+    CHECK(distance(ours.program->gradients(), theirs.program->gradients()) < tolerance);
+    if (graph.statisticsSize > 0) {
+      CHECK(distance(ours.program->statistics(), theirs.program->statistics()) < 3e-3);
+    }
+  }
+  ours.forward(Phase::VALIDATE);
+  theirs.forward(Phase::VALIDATE);
+  CHECK(distance(ours.program->logits(), theirs.program->logits()) < 2e-2);
+}
+
 }  // namespace nn
