@@ -7,6 +7,10 @@
 
 namespace runner {
 
+kj::Date momentOf(double time_s) {
+  return kj::UNIX_EPOCH + int64_t(wholeNumber(time_s * 1e6)) * kj::MICROSECONDS;
+}
+
 kj::String logTime(kj::Date time) {
   int64_t ms = (time - kj::UNIX_EPOCH) / kj::MILLISECONDS;
   // Rounded down, so that times before 1970 keep a positive remainder.

@@ -13,6 +13,9 @@ using kj::uint;
 // time can read our logs. None of them ends in a newline. Epochs count from 0 in logs (tables count
 // from 1).
 
+// Returns the moment of an event, from its seconds since 1970.
+kj::Date momentOf(double time_s);
+
 // Returns a moment in local time, with one space at its end: `2016-01-22 14:22:03,897 `.
 kj::String logTime(kj::Date time);
 

@@ -10,7 +10,7 @@ namespace {
 class MxnetWriter final: public LineWriter {
 public:
   kj::Array<kj::String> lines(Event::Reader event) override {
-    auto time = kj::UNIX_EPOCH + int64_t(event.getTimeS() * 1e6) * kj::MICROSECONDS;
+    auto time = momentOf(event.getTimeS());
     auto prefix = logPrefix(time, event.getIndex());
     kj::Vector<kj::String> result;
     auto add = [&](kj::String line) { result.add(kj::str(prefix, line)); };

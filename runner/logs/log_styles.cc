@@ -4,6 +4,7 @@
 
 #include "runner/logs/log_lines.h"
 #include "runner/logs/log_writers.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 namespace {
@@ -34,7 +35,7 @@ constexpr LogStyle ROWS[] = {
 
 kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event) {
   auto lines = writer.lines(event);
-  auto time = kj::UNIX_EPOCH + int64_t(event.getTimeS() * 1e6) * kj::MICROSECONDS;
+  auto time = momentOf(event.getTimeS());
   auto end = brokenEndOf(event);
   if (end.size() > 0) return kj::arr(kj::str(logTime(time), end));
   if (event.isUnsaved()) {
@@ -45,8 +46,9 @@ kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event) {
   if (pushes.getDropped() == 0) return lines;
   kj::Vector<kj::String> all;
   for (auto& line: lines) all.add(kj::mv(line));
-  all.add(kj::str(logTime(time), "server ", event.getIndex(), ": ", uint64_t(pushes.getDropped()),
-      " of ", uint64_t(pushes.getPushed()), " pushes came late and were dropped"));
+  all.add(
+      kj::str(logTime(time), "server ", event.getIndex(), ": ", wholeNumber(pushes.getDropped()),
+          " of ", wholeNumber(pushes.getPushed()), " pushes came late and were dropped"));
   return all.releaseAsArray();
 }
 

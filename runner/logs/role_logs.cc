@@ -14,7 +14,7 @@ namespace {
 
 // `2016-01-22 14:22:03,897 worker 0: `
 kj::String prefix(Event::Reader event, Role role, uint index) {
-  auto time = kj::UNIX_EPOCH + int64_t(event.getTimeS() * 1e6) * kj::MICROSECONDS;
+  auto time = momentOf(event.getTimeS());
   return kj::str(logTime(time), roleName(role, index), ": ");
 }
 

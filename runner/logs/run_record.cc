@@ -107,7 +107,7 @@ private:
     record.name = kj::str(started.getName());
     record.digest = kj::str(started.getDigest());
     record.machine = {
-        kj::str(started.getCpu()), started.getCores(), uint64_t(started.getMemoryBytes())};
+        kj::str(started.getCpu()), started.getCores(), wholeNumber(started.getMemoryBytes())};
     record.instructionSet = kj::str(started.getInstructionSet());
     record.version = kj::str(started.getVersion());
     record.workers = present = started.getWorkers();

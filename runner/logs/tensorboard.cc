@@ -8,6 +8,7 @@
 
 #include "configs/language/failure.h"
 #include "runner/logs/run_folder.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -178,7 +179,7 @@ void TensorBoard::add(
     auto place = kj::str(folder, "/", name);
     makeFolders(place);
     // TensorBoard reads a folder's files in the order of their names. Ten digits keep that order.
-    auto seconds = kj::str(uint64_t(time_s));
+    auto seconds = kj::str(wholeNumber(time_s));
     auto zeros = "0000000000"_kj.slice(kj::min(seconds.size(), size_t(10)));
     LineFile made(kj::str(place, "/events.out.tfevents.", zeros, seconds, ".runner"));
     made.appendWhole(versionRecord(time_s));

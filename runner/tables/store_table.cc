@@ -48,10 +48,10 @@ kj::String stalenessOf(const CountedRecord& counted) {
     if (updates >= STALENESS_MAX) {
       beyond += pushes;
     } else if (pushes > 0) {
-      parts.add(kj::str(updates, ": ", uint64_t(pushes)));
+      parts.add(kj::str(updates, ": ", wholeNumber(pushes)));
     }
   }
-  if (beyond > 0) parts.add(kj::str(STALENESS_MAX, " and more: ", uint64_t(beyond)));
+  if (beyond > 0) parts.add(kj::str(STALENESS_MAX, " and more: ", wholeNumber(beyond)));
   return kj::strArray(parts, ", ");
 }
 
@@ -61,7 +61,7 @@ kj::Vector<kj::String> row(kj::String role, const Sum& sum, kj::Maybe<const Wait
   kj::Vector<kj::String> cells;
   cells.add(kj::mv(role));
   cells.add(kj::strArray(sum.transports, ", "));
-  cells.add(kj::str(uint64_t(sum.calls)));
+  cells.add(kj::str(wholeNumber(sum.calls)));
   cells.add(bytesCell(sum.pushed_bytes));
   cells.add(bytesCell(sum.pulled_bytes));
   cells.add(ms(sum.roundTrips_s / kj::max(1.0, sum.calls)));
@@ -73,8 +73,8 @@ kj::Vector<kj::String> row(kj::String role, const Sum& sum, kj::Maybe<const Wait
     cells.add();
   }
   KJ_IF_MAYBE(c, counted) {
-    cells.add(kj::str(uint64_t(c->pushed)));
-    cells.add(kj::str(uint64_t(c->dropped)));
+    cells.add(kj::str(wholeNumber(c->pushed)));
+    cells.add(kj::str(wholeNumber(c->dropped)));
     cells.add(stalenessOf(*c));
   } else {
     for (uint i = 0; i < 3; i++) cells.add();

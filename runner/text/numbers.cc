@@ -13,6 +13,11 @@ kj::String counted(uint64_t n, kj::StringPtr noun) {
   return kj::str(n, " ", noun, n == 1 ? "" : "s");
 }
 
+uint64_t wholeNumber(double value) {
+  constexpr double MOST = 1ull << 53;
+  return value > 0 ? uint64_t(kj::min(value, MOST)) : 0;
+}
+
 kj::String fixedPoint(double value, uint decimals) {
   KJ_REQUIRE(decimals <= 17, "a double has no more than 17 meaningful digits", decimals);
   if (std::isnan(value)) return kj::str("nan");

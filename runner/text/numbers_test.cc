@@ -43,6 +43,14 @@ TEST_CASE("rateText: writes a slow rate with more decimals") {
   CHECK(rateText(kj::nan()) == "nan");
 }
 
+TEST_CASE("wholeNumber: takes any number") {
+  CHECK(wholeNumber(2.9) == 2);
+  CHECK(wholeNumber(-1) == 0);
+  CHECK(wholeNumber(kj::nan()) == 0);
+  CHECK(wholeNumber(1e30) == 1ull << 53);
+  CHECK(wholeNumber(kj::inf()) == 1ull << 53);
+}
+
 TEST_CASE("roundedTo: gives the value that fixedPoint() shows") {
   CHECK(roundedTo(0.1234567, 6) == 0.123457);
   CHECK(roundedTo(-2.5004, 3) == -2.5);

@@ -110,7 +110,7 @@ kj::String bytesCell(double bytes) {
   for (auto& unit: units) {
     if (bytes >= unit.unit) return kj::str(fixedPoint(bytes / unit.unit, 1), " ", unit.name);
   }
-  return kj::str(uint64_t(bytes), " bytes");
+  return kj::str(wholeNumber(bytes), " bytes");
 }
 
 bool isOfNumbers(const TextTable& table, size_t column) {
