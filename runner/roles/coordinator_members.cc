@@ -57,6 +57,10 @@ void Job::setMember(Seat& seat, Member::Client member) {
 }
 
 bool Job::hadBegunBefore(const Seat& lost) const {
+  // Nobody trains before all servers have joined, whatever step a worker reports.
+  for (auto& seat: seats) {
+    if (seat.role == Role::SERVER && seat.member == nullptr) return false;
+  }
   uint64_t begin = 0;
   KJ_IF_MAYBE(checkpoint, from) begin = checkpoint->point.step;
   KJ_IF_MAYBE(known, plan) {
