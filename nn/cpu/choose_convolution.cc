@@ -2,6 +2,7 @@
 
 #include "nn/cpu/direct_convolution.h"
 #include "nn/cpu/gemm_convolution.h"
+#include "nn/cpu/plane_convolution.h"
 #include "nn/cpu/winograd_convolution.h"
 
 namespace nn::cpu {
@@ -56,6 +57,14 @@ bool winsByWinograd(const ConvolutionShape& shape) {
          hasPixelsForWinograd(shape);
 }
 
+// Whether our own loops over plain images are the fastest. With AVX2, oneDNN pads fewer than three
+// channels to a block of 8 for the gradient of the weights. Measured on Zen 3 with lenet's 1 → 20
+// channels, 5×5 on 28×28 images, our gradient takes an eighth of the time. With three channels,
+// both are equally fast (2×2, 3×3 and 7×7).
+bool winsByPlanes(const ConvolutionShape& shape) {
+  return shape.block == 8 && shape.canBePlain && !shape.inputTrains && shape.in.channels < 3;
+}
+
 // Whether the gradient of the weights is wrong in oneDNN 2.6. With bfloat16s, and images smaller
 // than the stride, some weights read nothing but padding. oneDNN adds scratch memory to their
 // gradient that it did not write.
@@ -69,6 +78,7 @@ bool readsStaleMemory(const ConvolutionShape& shape) {
 kj::Own<Convolution> makeConvolution(
     ConvolutionShape shape, ConvolutionArrays arrays, dnnl_engine_t engine) {
   if (winsByWinograd(shape)) return makeWinogradConvolution(shape, arrays);
+  if (winsByPlanes(shape)) return makePlaneConvolution(shape, arrays);
   if (!isMostlyPadding(shape) && !readsStaleMemory(shape)) {
     KJ_IF_MAYBE(direct, makeDirectConvolution(shape, arrays, engine)) return kj::mv(*direct);
   }

@@ -24,6 +24,7 @@ struct ConvolutionShape {
   Shape out;
   uint kernelHeight, kernelWidth;  // of the window: op.kernel, or the image for a dense layer
   bool canBePlain;                 // whether the input lies as plain floats, too
+  bool inputTrains;                // whether the gradient of the input is needed
   // Whether the bias is added. If there is a bias that is not added, its gradient is 0.
   bool addsBias;
   uint block;
@@ -80,7 +81,7 @@ public:
   virtual kj::Own<BatchTask> sumGradient(uint turn) = 0;
 
   // Returns the names of the code that does the work, for tests: oneDNN's names of its primitives
-  // ("jit_wino_4x3:avx512_core"), "winograd", "sgemm" or "amx".
+  // ("jit_wino_4x3:avx512_core"), "winograd", "planes", "sgemm" or "amx".
   virtual kj::Array<kj::String> implementations() const = 0;
 };
 

@@ -86,6 +86,7 @@ private:
         .kernelHeight = kernelHeight,
         .kernelWidth = kernelWidth,
         .canBePlain = builder.isPlain(input),
+        .inputTrains = input.trains,
         .addsBias = (op.bias && !unit.biasIsInert) || unit.folded != nullptr,
         .block = builder.block,
         .element = builder.element,

@@ -26,6 +26,16 @@ struct Window {
   unsigned inHeight, inWidth, outHeight, outWidth, kernel, stride, pad;
 };
 
+// The windows of a convolution over one plain image of floats, C×H×W, whose padding is part of it.
+struct Planes {
+  size_t rowFloats;  // from a row of the image to the next one
+  size_t stride;     // of the windows, in pixels
+  size_t outHeight, outWidth;
+  size_t blocks;           // of filters
+  size_t taps;             // C·kernel²
+  const uint32_t* places;  // of the taps: floats from the corner of a window
+};
+
 // Per-channel numbers of a batch norm, each padded with zeros to whole blocks. Let y be the input,
 // z = scale·y + shift, and g the gradient of z. A ReLU makes g 0 where z is below 0, and GELU
 // multiplies it by its slope at z.
@@ -131,6 +141,16 @@ struct Kernels {
       const float* partial, size_t images, size_t stride, float* first, float* second);
   // Does the same as ValueKernels::drop to a row in plain order. Any count.
   void (*dropRow)(const float* from, const DropoutMask& mask, float* to, size_t count);
+
+  // Convolutions of plain images, see Planes. `weights` has a float per tap and filter, and `bias`
+  // one per filter, both padded to whole blocks of filters. `bias` may be null. `y` is blocked.
+  // Both are null in tables for AMX.
+  void (*planesForward)(
+      const float* x, const Planes& planes, const float* weights, const float* bias, float* y);
+  // Adds the gradients of weights and bias to `sums` and `biasSums`, in the same layouts. The
+  // latter may be null.
+  void (*planesAccumulate)(
+      const float* x, const float* dy, const Planes& planes, float* sums, float* biasSums);
 
   const AmxLoops* amx;  // of tables for AMX; otherwise null
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "nn/cpu/kernels_math.h"
+#include "nn/cpu/kernels_planes.h"
 #include "nn/cpu/kernels_windows.h"
 
 namespace nn::cpu {
@@ -449,6 +450,8 @@ constexpr Kernels kernelsOf(const ValueKernels* bfloat16s) {
       .combineStatistics = FloatLoops<S>::combineStatistics,
       .sumPartials = FloatLoops<S>::sumPartials,
       .dropRow = FloatLoops<S>::dropRow,
+      .planesForward = PlaneLoops<S>::forward,
+      .planesAccumulate = PlaneLoops<S>::accumulate,
       .amx = nullptr};
 }
 

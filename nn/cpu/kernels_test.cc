@@ -205,6 +205,106 @@ TEST_CASE("kernels: a max pool computes the same values whether or not it rememb
   }
 }
 
+TEST_CASE("kernels: max pools give each window its largest value, and the gradient to its place") {
+  struct Case {
+    unsigned height, width, kernel, stride, pad;
+  };
+  // Tiles of the image, windows that overlap, and windows that lie over its edges.
+  for (auto& c: {Case{6, 8, 2, 2, 0}, Case{7, 8, 2, 2, 0}, Case{5, 5, 2, 1, 1}, Case{7, 7, 3, 2, 1},
+           Case{6, 6, 3, 3, 0}, Case{9, 7, 4, 2, 1}}) {
+    Window window = {.inHeight = c.height,
+        .inWidth = c.width,
+        .outHeight = (c.height + 2 * c.pad - c.kernel) / c.stride + 1,
+        .outWidth = (c.width + 2 * c.pad - c.kernel) / c.stride + 1,
+        .kernel = c.kernel,
+        .stride = c.stride,
+        .pad = c.pad};
+    CAPTURE(c.height);
+    CAPTURE(c.kernel);
+    for (auto* kernels: tables()) {
+      size_t blocks = 2, B = kernels->block, pixels = c.height * c.width;
+      size_t windows = window.outHeight * window.outWidth;
+      auto x = draw(blocks * pixels * B), gradient = draw(blocks * windows * B);
+      std::vector<float> out(gradient.size());
+      std::vector<uint16_t> index(gradient.size());
+      kernels->floats.maxPool(x.data(), window, out.data(), index.data(), blocks);
+      for (auto write: {Write::SET, Write::ADD}) {
+        std::vector<float> dx(x.size(), 1.0f),
+            expected(x.size(), write == Write::ADD ? 1.0f : 0.0f);
+        kernels->floats.maxPoolBackward(
+            gradient.data(), index.data(), window, dx.data(), write, blocks);
+        for (size_t at = 0; at < gradient.size(); ++at) {
+          size_t block = at / B / windows, pixel = at / B % windows;
+          int top = int(pixel / window.outWidth * c.stride) - int(c.pad);
+          int left = int(pixel % window.outWidth * c.stride) - int(c.pad);
+          float most = -INFINITY;
+          size_t place = 0;
+          for (int u = 0; u < int(c.kernel * c.kernel); ++u) {
+            int row = top + u / int(c.kernel), column = left + u % int(c.kernel);
+            if (row < 0 || row >= int(c.height) || column < 0 || column >= int(c.width)) continue;
+            size_t from = (block * pixels + size_t(row) * c.width + size_t(column)) * B + at % B;
+            if (x[from] > most) {
+              most = x[from];
+              place = from;
+            }
+          }
+          CHECK(out[at] == most);
+          expected[place] += gradient[at];
+        }
+        for (size_t i = 0; i < dx.size(); ++i) {
+          CHECK(dx[i] == doctest::Approx(expected[i]).epsilon(1e-6));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("kernels: convolutions of plain images are sums over the taps") {
+  for (auto* kernels: tables()) {
+    size_t B = kernels->block;
+    for (size_t blocks: {1, 2, 3, 5}) {
+      for (size_t width: {1, 5, 12, 29}) {
+        // Two rows of windows of 1×2 pixels, two pixels apart, in each of two channels.
+        uint32_t rowFloats = uint32_t(2 * width + 1),
+                 places[] = {0, 1, 3 * rowFloats, 3 * rowFloats + 1};
+        Planes planes = {.rowFloats = rowFloats,
+            .stride = 2,
+            .outHeight = 2,
+            .outWidth = width,
+            .blocks = blocks,
+            .taps = 4,
+            .places = places};
+        auto x = draw(6 * rowFloats), weights = draw(4 * blocks * B), bias = draw(blocks * B);
+        auto gradient = draw(2 * width * blocks * B), sums = draw(weights.size());
+        auto biasSums = draw(bias.size());
+        std::vector<float> y(gradient.size());
+        std::vector<double> wanted(sums.begin(), sums.end());
+        std::vector<double> wantedBias(biasSums.begin(), biasSums.end());
+        kernels->planesForward(x.data(), planes, weights.data(), bias.data(), y.data());
+        kernels->planesAccumulate(x.data(), gradient.data(), planes, sums.data(), biasSums.data());
+        for (size_t at = 0; at < y.size(); ++at) {
+          size_t filter = at / B / (2 * width) * B + at % B, pixel = at / B % (2 * width);
+          size_t corner = pixel / width * 2 * rowFloats + pixel % width * 2;
+          double value = bias[filter];
+          for (size_t t = 0; t < 4; ++t) {
+            size_t weight = t * blocks * B + filter;
+            value += double(x[corner + places[t]]) * weights[weight];
+            wanted[weight] += double(x[corner + places[t]]) * gradient[at];
+          }
+          wantedBias[filter] += gradient[at];
+          CHECK(y[at] == doctest::Approx(value).epsilon(1e-5));
+        }
+        for (size_t i = 0; i < sums.size(); ++i) {
+          CHECK(sums[i] == doctest::Approx(wanted[i]).epsilon(1e-5));
+        }
+        for (size_t i = 0; i < biasSums.size(); ++i) {
+          CHECK(biasSums[i] == doctest::Approx(wantedBias[i]).epsilon(1e-5));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("kernels: both instruction sets give the same numbers up to rounding") {
   if (tables().size() < 2) return;
   // Two blocks of 8 against one of 16 need another order; one pixel of 16 channels is the same in

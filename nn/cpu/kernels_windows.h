@@ -26,10 +26,52 @@ struct WindowLoops {
       rowEnd = int(w.inHeight) - top < int(w.kernel) ? int(w.inHeight) - top : int(w.kernel);
       columnEnd = int(w.inWidth) - left < int(w.kernel) ? int(w.inWidth) - left : int(w.kernel);
     }
+    bool isWhole(const Window& w) const {
+      return rowBegin == 0 && columnBegin == 0 && rowEnd == int(w.kernel) &&
+             columnEnd == int(w.kernel);
+    }
     size_t at(const Window& w, int u, int v) const {
       return (size_t(top + u) * w.inWidth + size_t(left + v)) * B;
     }
   };
+
+  // Writes the largest value of a window and its place.
+  static void maxOf(const E* x, const Window& w, const Clip& clip, E* out, uint16_t* index) {
+    for (size_t i = 0; i < B; i += WIDTH) {
+      V best = S::load(x + i + clip.at(w, clip.rowBegin, clip.columnBegin));
+      V place = S::set(float(clip.rowBegin * int(w.kernel) + clip.columnBegin));
+      for (int u = clip.rowBegin; u < clip.rowEnd; u++) {
+        for (int v = clip.columnBegin; v < clip.columnEnd; v++) {
+          V value = S::load(x + i + clip.at(w, u, v));
+          M more = S::greater(value, best);
+          best = S::select(more, value, best);
+          place = S::select(more, S::set(float(u * int(w.kernel) + v)), place);
+        }
+      }
+      S::store(out + i, best);
+      if (index != nullptr) S::storeIndex(index + i, place);
+    }
+  }
+
+  // The same for a window that lies inside the image and has SIDE rows. Its loops have no branches.
+  template <size_t SIDE>
+  static void maxInside(const E* x, size_t rowValues, E* out, uint16_t* index) {
+    for (size_t i = 0; i < B; i += WIDTH) {
+      V best = S::load(x + i), place = S::zero();
+#pragma GCC unroll 3
+      for (size_t u = 0; u < SIDE; u++) {
+#pragma GCC unroll 3
+        for (size_t v = 0; v < SIDE; v++) {
+          V value = S::load(x + i + u * rowValues + v * B);
+          M more = S::greater(value, best);
+          best = S::select(more, value, best);
+          place = S::select(more, S::set(float(u * SIDE + v)), place);
+        }
+      }
+      S::store(out + i, best);
+      if (index != nullptr) S::storeIndex(index + i, place);
+    }
+  }
 
   static void maxPool(
       const void* image, const Window& w, void* result, uint16_t* index, size_t blocks) {
@@ -39,19 +81,13 @@ struct WindowLoops {
       for (size_t row = 0; row < w.outHeight; row++) {
         for (size_t column = 0; column < w.outWidth; column++, out += B) {
           Clip clip(w, row, column);
-          for (size_t i = 0; i < B; i += WIDTH) {
-            V best = S::load(x + i + clip.at(w, clip.rowBegin, clip.columnBegin));
-            V place = S::set(float(clip.rowBegin * int(w.kernel) + clip.columnBegin));
-            for (int u = clip.rowBegin; u < clip.rowEnd; u++) {
-              for (int v = clip.columnBegin; v < clip.columnEnd; v++) {
-                V value = S::load(x + i + clip.at(w, u, v));
-                M more = S::greater(value, best);
-                best = S::select(more, value, best);
-                place = S::select(more, S::set(float(u * int(w.kernel) + v)), place);
-              }
-            }
-            S::store(out + i, best);
-            if (index != nullptr) S::storeIndex(index + i, place);
+          bool isWhole = clip.isWhole(w);
+          if (isWhole && w.kernel == 2) {
+            maxInside<2>(x + clip.at(w, 0, 0), w.inWidth * B, out, index);
+          } else if (isWhole && w.kernel == 3) {
+            maxInside<3>(x + clip.at(w, 0, 0), w.inWidth * B, out, index);
+          } else {
+            maxOf(x, w, clip, out, index);
           }
           if (index != nullptr) index += B;
         }
@@ -98,18 +134,49 @@ struct WindowLoops {
     }
   }
 
+  // If the windows are tiles of the image with SIDE rows, each pixel lies in one of them.
+  template <size_t SIDE, Write write>
+  static void scatterToTiles(
+      const E* gradient, const uint16_t* index, const Window& w, E* dx, size_t blocks) {
+    size_t rowValues = w.inWidth * B;
+    for (size_t row = 0; row < blocks * w.outHeight; row++, dx += SIDE * rowValues) {
+      for (size_t column = 0; column < w.outWidth; column++) {
+        for (size_t i = 0; i < B; i += WIDTH, gradient += WIDTH, index += WIDTH) {
+          V g = S::load(gradient), place = S::loadIndex(index);
+          E* to = dx + column * SIDE * B + i;
+#pragma GCC unroll 3
+          for (size_t u = 0; u < SIDE; u++) {
+#pragma GCC unroll 3
+            for (size_t v = 0; v < SIDE; v++) {
+              E* pixel = to + u * rowValues + v * B;
+              V share = S::select(S::equal(place, S::set(float(u * SIDE + v))), g, S::zero());
+              S::store(pixel, S::add(write == Write::ADD ? S::load(pixel) : S::zero(), share));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  template <Write write>
+  static void maxPoolBackwardAs(
+      const E* gradient, const uint16_t* index, const Window& w, E* dx, size_t blocks) {
+    bool areTiles = w.kernel == 2 && w.stride == 2 && w.pad == 0 && w.outHeight * 2 == w.inHeight &&
+                    w.outWidth * 2 == w.inWidth;
+    if (areTiles) {
+      scatterToTiles<2, write>(gradient, index, w, dx, blocks);
+      return;
+    }
+    gatherGradient<write>(w, dx, blocks, [&](size_t at, size_t u, size_t v) {
+      M here = S::equal(S::loadIndex(index + at), S::set(float(u * w.kernel + v)));
+      return S::select(here, S::load(gradient + at), S::zero());
+    });
+  }
+
   static void maxPoolBackward(const void* gradient, const uint16_t* index, const Window& w,
       void* dx, Write write, size_t blocks) {
-    auto* g = static_cast<const E*>(gradient);
-    auto share = [&](size_t at, size_t u, size_t v) {
-      M here = S::equal(S::loadIndex(index + at), S::set(float(u * w.kernel + v)));
-      return S::select(here, S::load(g + at), S::zero());
-    };
-    if (write == Write::SET) {
-      gatherGradient<Write::SET>(w, static_cast<E*>(dx), blocks, share);
-    } else {
-      gatherGradient<Write::ADD>(w, static_cast<E*>(dx), blocks, share);
-    }
+    auto loop = write == Write::SET ? maxPoolBackwardAs<Write::SET> : maxPoolBackwardAs<Write::ADD>;
+    loop(static_cast<const E*>(gradient), index, w, static_cast<E*>(dx), blocks);
   }
 
   static void averagePool(const void* image, const Window& w, void* result, size_t blocks) {
