@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Fuzzes one parser: tests/fuzz/run.sh NAME [SECONDS [OPTIONS OF LIBFUZZER…]]
-# Keeps what it finds in ~/.cache/runner-fuzz/NAME (or under FUZZ_FOLDER), and goes on from there.
+# Begins with the inputs that earlier runs have left in tests/fuzz/corpus/NAME.tar.xz. Keeps what it
+# finds in ~/.cache/runner-fuzz/NAME (or under FUZZ_FOLDER), and goes on from there.
+# tests/fuzz/keep.sh NAME puts it into the archive.
 # An input that breaks something is in crashes/ there. Fix the code, and add the input as
 # tests/fuzz/corpus/NAME/WHAT.bin. Needs clang 14 or later.
 set -euo pipefail
@@ -10,6 +12,8 @@ seconds=${2:-600}
 shift; shift || true
 kept=${FUZZ_FOLDER:-$HOME/.cache/runner-fuzz}/$name
 mkdir -p "$kept/corpus" "$kept/crashes"
+archive=tests/fuzz/corpus/$name.tar.xz
+[ ! -e "$archive" ] || tar -xJf "$archive" -C "$kept/corpus"
 ${BAZEL:-bazel} build --config=fuzz "//tests/fuzz:$name"
 # A copy, so that another build does not replace the program while it runs.
 cp -f "bazel-bin/tests/fuzz/$name" "$kept/program"
