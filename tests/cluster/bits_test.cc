@@ -149,26 +149,31 @@ TEST_CASE("several devices in each worker: the same bits again, whatever servers
 }
 
 TEST_CASE("two workers of batch b train what one worker of batch 2b trains") {
-  // The same sums in another order: they differ by a rounding of float32 a step, and training keeps
-  // that small (seen: 2e-6 with tanh at 0.1, 2e-7 with ReLU at 0.01). At higher rates the two may
-  // part: tanh did at 0.2, ReLU at most rates from 0.07 on, most likely when a rounding decides
-  // the sign of some unit's input. docs/reliability.md has the figures.
+  // The same sums in another order: they differ by a rounding of float32 per step, and training
+  // keeps that small. With tanh at a rate of 0.1, 6e-6 was seen. With ReLU, a rounding may decide
+  // the sign of some unit's input, and so whether its weights take part in an update. At a rate of
+  // 0.01 this happened with AVX2 (5e-4), and did not with AVX-512 (2e-7). At higher rates the two
+  // may part: tanh did at 0.2, ReLU at most rates from 0.07 on. docs/reliability.md has the
+  // figures.
   struct {
     kj::StringPtr file;
     kj::StringPtr rate;
-  } rows[] = {
-      {TANH, "train.optimizer.learning_rate=0.1"}, {MLP, "train.optimizer.learning_rate=0.01"}};
+    double most;
+  } rows[] = {{TANH, "train.optimizer.learning_rate=0.1", 1e-5},
+      {MLP, "train.optimizer.learning_rate=0.01", 1e-3}};
   for (auto& row: rows) {
     auto two = train(row.file, {row.rate});
     auto one = train(row.file, {row.rate, "cluster.workers=1", "data.batch_size=200"});
     auto apart = distance(one, two);
     MESSAGE(row.file, ": largest difference of a weight: ", apart);
-    CHECK(apart <= 1e-5);
+    CHECK(apart <= row.most);
     // Both have trained.
     CHECK(validationAccuracy(one) > 0.7);
     CHECK(validationAccuracy(two) == doctest::Approx(validationAccuracy(one)).epsilon(0.005));
     // Other batches, other weights.
-    CHECK(distance(one, train(row.file, {row.rate, "data.batch_size=50"})) > 1e-3);
+    auto other = distance(one, train(row.file, {row.rate, "data.batch_size=50"}));
+    MESSAGE(row.file, ": with other batches: ", other);
+    CHECK(other > 1e-2);
   }
 }
 
