@@ -142,9 +142,9 @@ struct Kernels {
   // Does the same as ValueKernels::drop to a row in plain order. Any count.
   void (*dropRow)(const float* from, const DropoutMask& mask, float* to, size_t count);
 
-  // Convolutions of plain images, see Planes. `weights` has one float per tap and filter, and `bias`
-  // one per filter, both padded to whole blocks of filters. `bias` may be null. `y` is blocked.
-  // Both are null in tables for AMX.
+  // Convolutions of plain images, see Planes. `weights` has one float per tap and filter, and
+  // `bias` one per filter, both padded to whole blocks of filters. `bias` may be null. `y` is
+  // blocked. Both are null in tables for AMX.
   void (*planesForward)(
       const float* x, const Planes& planes, const float* weights, const float* bias, float* y);
   // Adds the gradients of weights and bias to `sums` and `biasSums`, in the same layouts. The

@@ -342,6 +342,10 @@ void checkKindsOfDevices(const Experiment& experiment, configs::Reader& reader) 
 void checkInstructionSet(const Experiment& experiment, configs::Reader& reader) {
   if (experiment.cluster.instructionSet != "avx2"_kj) return;
   if (experiment.train.precision != nn::Precision::BF16) return;
+  // GPUs compute in it whatever their host has.
+  bool isOnGpus = true;
+  for (auto& device: experiment.cluster.devices) isOnGpus = isOnGpus && isGpu(device);
+  if (isOnGpus) return;
   reader.error("cluster.instruction_set", "AVX2 cannot compute in `bf16`",
       "leave cluster.instruction_set out, or choose train.precision = \"fp32\"",
       {"train.precision"_kj});

@@ -51,6 +51,14 @@ TEST_CASE("loadExperiment: the same experiment on other hosts is the same experi
   CHECK(there.digest == plain.digest);
 }
 
+TEST_CASE("loadExperiment: GPUs compute in bf16 on a host with AVX2 alone") {
+  kj::StringPtr overrides[] = {
+      "train.precision=bf16", "cluster.instruction_set=avx2", "cluster.devices=[\"cuda\"]"};
+  load("configs/mnist_mlp_local.toml", overrides);
+  overrides[2] = "cluster.devices=[\"cpu\"]";
+  CHECK(loadExperiment("configs/mnist_mlp_local.toml", overrides).errors.size() > 0);
+}
+
 TEST_CASE(
     "loadExperiment: the resolved file has [published] and [expect], but they do not change the "
     "digest") {
