@@ -134,7 +134,8 @@ struct WindowLoops {
     }
   }
 
-  // If the windows are tiles of the image with SIDE rows, each pixel lies in one of them.
+  // Does the same for a max pool whose windows have SIDE rows and divide the image into tiles. Each
+  // pixel lies in one window.
   template <size_t SIDE, Write write>
   static void scatterToTiles(
       const E* gradient, const uint16_t* index, const Window& w, E* dx, size_t blocks) {

@@ -57,7 +57,7 @@ void Job::setMember(Seat& seat, Member::Client member) {
 }
 
 bool Job::hadBegunBefore(const Seat& lost) const {
-  // Nobody trains before all servers have joined, whatever step a worker reports.
+  // Training begins when all servers have joined. A worker may report a step without it.
   for (auto& seat: seats) {
     if (seat.role == Role::SERVER && seat.member == nullptr) return false;
   }
