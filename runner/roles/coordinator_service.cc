@@ -39,10 +39,12 @@ public:
       if (!experiment.kvstore.exchanges()) return;
       auto role = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
       auto shards = context.getResults().initShards(experiment.shards());
+      auto names = context.getResults().initNames(shards.size());
       for (uint i = 0; i < shards.size(); i++) {
-        auto& address = job->seatOf(role, i).address;
-        shards[i].setTcp(address.tcp);
-        shards[i].setLocal(address.local);
+        auto& holder = job->seatOf(role, i);
+        shards[i].setTcp(holder.address.tcp);
+        shards[i].setLocal(holder.address.local);
+        names.set(i, job->nameOf(holder));
       }
     });
   }

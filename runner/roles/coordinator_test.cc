@@ -73,13 +73,14 @@ struct TestJob {
   };
   uint heard = 0;
 
-  kj::Promise<Session::Client> join(
-      Role role, uint index, kj::StringPtr digest, kj::StringPtr version = VERSION) {
+  kj::Promise<Session::Client> join(Role role, uint index, kj::StringPtr digest,
+      kj::StringPtr version = VERSION, kj::StringPtr host = nullptr) {
     auto request = job->bootstrap().joinRequest();
     request.setRole(role);
     request.setIndex(index);
     request.setDigest(digest);
     request.setVersion(version);
+    request.setHost(host);
     if (role == Role::SERVER) {
       auto address = request.initAddress();
       address.setTcp("127.0.0.1:1");
@@ -247,9 +248,10 @@ TEST_CASE("Job: answers a heartbeat with the coordinator's monotonic clock") {
   CHECK(there <= clock.now());
 }
 
-TEST_CASE("Job: all roles start together and learn the servers' addresses") {
+TEST_CASE("Job: all roles start together and learn the servers' addresses and names") {
   TestJob job("start");
-  auto server = job.join(Role::SERVER, 0);
+  auto server =
+      job.join(Role::SERVER, 0, job.loaded.digest, VERSION, "node2").wait(job.waitScope);
   auto first = job.join(Role::WORKER, 0);
   auto started = first.startRequest().send();
   CHECK_FALSE(started.poll(job.waitScope));
@@ -258,6 +260,8 @@ TEST_CASE("Job: all roles start together and learn the servers' addresses") {
   REQUIRE(response.getShards().size() == 1);
   CHECK(kj::StringPtr(response.getShards()[0].getTcp()) == "127.0.0.1:1");
   CHECK(kj::StringPtr(response.getShards()[0].getLocal()) == "unix-abstract:one");
+  REQUIRE(response.getNames().size() == 1);
+  CHECK(kj::StringPtr(response.getNames()[0]) == "server 0 on node2");
 }
 
 TEST_CASE("Job: logs the servers' counts after each epoch, with a line about dropped pushes") {

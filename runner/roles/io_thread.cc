@@ -203,7 +203,12 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
             auto addresses = KJ_MAP(address, response.getShards()) {
               return rpc::ServerAddress{kj::str(address.getTcp()), kj::str(address.getLocal())};
             };
-            run(here, *s, kj::mv(addresses), transport, storeLimits, patience, since);
+            KJ_REQUIRE(response.getNames().size() == addresses.size());
+            auto names = KJ_MAP(i, kj::indices(addresses)) {
+              return kj::str(response.getNames()[i], " at ", addresses[i].tcp);
+            };
+            run(here, *s, kj::mv(names), kj::mv(addresses), transport, storeLimits, patience,
+                since);
           }
         });
   });
@@ -296,14 +301,11 @@ void IoThread::awaitSent() {
   });
 }
 
-void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,
-    const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience,
-    uint64_t since) {
+void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<kj::String> names,
+    kj::Array<rpc::ServerAddress> addresses, const rpc::Transport& transport,
+    rpc::MessageLimits limits, kj::Duration patience, uint64_t since) {
   auto& provider = *here.io.provider;
   auto role = here.shard == nullptr ? Role::SERVER : Role::WORKER;
-  auto names = KJ_MAP(i, kj::indices(addresses)) {
-    return kj::str(roleName(role, i), " at ", addresses[i].tcp);
-  };
   auto connect = [&network = provider.getNetwork(), &transport, limits, &own = here.identity, role,
                      addresses = kj::mv(addresses)](uint server) {
     return rpc::connect(network, addresses[server], transport, own, roleName(role, server))

@@ -102,9 +102,9 @@ private:
       const LiveProgress& progress);
   static kj::Promise<void> serve(
       Loop& loop, rpc::ServedShard shard, rpc::RemoteStore& store, rpc::MessageLimits limits);
-  static void run(Loop& loop, rpc::RemoteStore& store, kj::Array<rpc::ServerAddress> addresses,
-      const rpc::Transport& transport, rpc::MessageLimits limits, kj::Duration patience,
-      uint64_t since);
+  static void run(Loop& loop, rpc::RemoteStore& store, kj::Array<kj::String> names,
+      kj::Array<rpc::ServerAddress> addresses, const rpc::Transport& transport,
+      rpc::MessageLimits limits, kj::Duration patience, uint64_t since);
   // Waits until the loop is ready. Throws if it never will be.
   Loop& getLoop();
   // Runs `call` on the io thread. Waits for its promise, or for the end of the job if that comes

@@ -92,7 +92,7 @@ kj::Array<Fault> faults() {
       .isLong = true;
   training("silent partition between a worker and its server",
       [](Hosts& hosts) { dropAll(hosts, 2, 1); },
-      {"worker 1 on h3: lost server 0 at 10.77.0.2:", "could not be reached for 5 s", LIMIT});
+      {"worker 1 on h3: lost server 0 on h2 at 10.77.0.2:", "could not be reached for 5 s", LIMIT});
   starting("port taken", ALL, H2_AND_H3, takePort,
       {"server 0 on h2: cannot listen on 10.77.0.2:7000: the port is in use. Choose other ports"});
   constexpr auto UNKNOWN = "no machine of this name is known; correct cluster.hosts";
