@@ -130,6 +130,59 @@ void readPadding(configs::Reader& reader, AugmentConfig& config) {
   }
 }
 
+// Reads a least and a largest number.
+void readRange(configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc,
+    configs::RealLimits limits, double& least, double& most) {
+  auto numbers = reader.reals(key, doc, limits);
+  if (numbers.size() == 0) return;
+  if (numbers.size() != 2 || numbers[0] > numbers[1]) {
+    reader.error(key, kj::str("`", key, "` needs two numbers: the least and the largest one"),
+        kj::str("such as ", key, " = [", least, ", ", most, "]"));
+    return;
+  }
+  least = numbers[0];
+  most = numbers[1];
+}
+
+// Reads what makes crops of many sizes.
+void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
+  constexpr configs::RealLimits SHARES = {.above = 0, .atMost = 1};
+  double areaMin = 0.08, areaMax = 1;
+  readRange(reader, "crop_area",
+      "The least and the largest share of the image's area that a training crop has. Each crop is "
+      "drawn anew, and then resized to `crop` × `crop` pixels. [0.08, 1] is usual for ImageNet "
+      "(Szegedy et al. 2015, arXiv 1409.4842). Absent = crops have `crop` × `crop` pixels of the "
+      "stored image.",
+      SHARES, areaMin, areaMax);
+  config.aspectMin = 0.75;
+  config.aspectMax = 4 / 3.0;
+  readRange(reader, "crop_aspect",
+      "With `crop_area`: the least and the largest width of a training crop, divided by its "
+      "height. Its logarithm is drawn uniformly. Default: [0.75, 1.3333333333333333].",
+      {.above = 0, .atMost = 100}, config.aspectMin, config.aspectMax);
+  config.centreCrop = reader.real("centre_crop",
+      "With `crop_area`: the side of the square that validation cuts out of the middle and "
+      "resizes to `crop`, as a share of the image's shorter side. The default, 0.875, is 224 / 256.",
+      SHARES, 0.875);
+  bool resizes = reader.has("crop_area");
+  for (auto key: {"crop_aspect"_kj, "centre_crop"_kj}) {
+    if (resizes || !reader.has(key)) continue;
+    reader.error(key, kj::str("`", key, "` has no effect without `crop_area`"),
+        "set crop_area = [0.08, 1], or leave it out", {"crop_area"_kj});
+  }
+  if (!resizes) return;
+  config.areaMin = areaMin;
+  config.areaMax = areaMax;
+  auto refuse = [&](kj::StringPtr key, kj::StringPtr problem, kj::StringPtr wayOut) {
+    reader.error(key, kj::str(problem, " with `crop_area`"), wayOut, {"crop_area"_kj});
+  };
+  if (config.crop == 0) refuse("crop", "`crop` must be set", "such as crop = 224");
+  if (config.pad > 0) refuse("pad", "images are not padded", "leave `pad` out");
+  if (config.cropAt == CropPlace::CENTRE) {
+    refuse("crop_at", "training crops are not in the middle", "leave `crop_at` out");
+  }
+}
+
 // Whether one of `views` shows pixels beyond the edge of an image.
 bool reachesOver(kj::ArrayPtr<const View> views) {
   for (auto& view: views) {
@@ -191,6 +244,7 @@ void checkNumbers(configs::Reader& reader, const AugmentConfig& augment, uint ch
 void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape stored) {
   checkNumbers(reader, augment, stored.channels);
   auto size = kj::str("the images, which have ", sizeOf(stored), " pixels");
+  if (augment.resizes()) return;
   uint side = kj::min(stored.height, stored.width);
   if (augment.pad >= side) {
     reader.error("augment.pad", kj::str("`pad` must be smaller than ", size), nullptr, SHAPE);
@@ -221,6 +275,7 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
       SIDES, 0);
   config.cropAt = configs::chooseWord(
       reader, "crop_at", "Where training images are cropped.", CROP_PLACES, "random");
+  readResizedCrop(reader, config);
   config.mirror = readMirror(reader);
   auto mean = reader.wordOrReals("mean",
       "What is subtracted from each pixel. `\"image\"` = the mean of the training images before "
@@ -230,6 +285,11 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   KJ_SWITCH_ONEOF(mean) {
     KJ_CASE_ONEOF(word, kj::String) {
       config.meanImage = true;
+      if (config.resizes()) {
+        reader.error("mean", "crops of many sizes have no mean image",
+            "give one number per channel, such as mean = [123.68, 116.779, 103.939]",
+            {"crop_area"_kj});
+      }
     }
     KJ_CASE_ONEOF(numbers, kj::Array<double>) {
       config.mean = kj::mv(numbers);
@@ -312,6 +372,10 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   config.augment = reader.section(
       "augment", "What is done to each image before it enters a batch.", AugmentConfig::read);
   auto& augment = config.augment;
+  if (augment.resizes() && config.cache == DataCache::DEVICE) {
+    reader.error("cache", "a device cannot resize the images that it keeps",
+        "leave `cache` out, or `augment.crop_area`", {"augment.crop_area"_kj});
+  }
   if (augment.padMode != Padding::REFLECT && augment.pad == 0 &&
       !reachesOver(config.validationViews)) {
     reader.error("augment.pad_mode", "`pad_mode` has no effect without `pad`",
@@ -323,7 +387,8 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   }
   // The import gives every JPEG file three channels.
   if (!reader.isManual()) checkNumbers(reader, augment, 3);
-  if (config.resizeShortSide > 0 && augment.crop > config.resizeShortSide + 2 * augment.pad) {
+  bool isCut = config.resizeShortSide > 0 && !augment.resizes();
+  if (isCut && augment.crop > config.resizeShortSide + 2 * augment.pad) {
     reader.error("augment.crop",
         kj::str("`crop` is larger than the images, whose shorter side gets ",
             config.resizeShortSide, " pixels", paddingBeside(augment)),

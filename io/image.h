@@ -21,6 +21,16 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
+// A part of an image, in pixels.
+struct Region {
+  uint top;
+  uint left;
+  uint height;
+  uint width;
+
+  bool operator==(const Region&) const = default;
+};
+
 // Returns the size of an image for messages, in pixels: width×height, "640×480".
 kj::String sizeOf(ImageShape shape);
 

@@ -11,6 +11,7 @@
 
 #include "configs/language/failure.h"
 #include "configs/language/random.h"
+#include "io/images/crop_reader.h"
 #include "io/images/pixels.h"
 
 namespace io {
@@ -54,7 +55,7 @@ struct Work {
   Kind kind;
   BatchForm::Word form;
   kj::ArrayPtr<const int32_t> labels;  // see BatchForm
-  kj::Maybe<ImageShape> stored;        // null if images differ in shape
+  kj::Maybe<ImageShape> stored;        // of BYTES. Null if the readers crop them
   const RecordDb& records;
   Augmenter augmenter;
   uint64_t seed;
@@ -65,7 +66,8 @@ struct Work {
 // Reads single images on one thread.
 class ImageReader {
 public:
-  explicit ImageReader(const Work& work): work(work), reader(RecordReader::open(work.records)) {}
+  explicit ImageReader(const Work& work)
+      : work(work), reader(RecordReader::open(work.records)), crops(work.augmenter) {}
 
   // Fills one row of a batch. If the record is bad, throws a sentence that names it.
   void read(Stream::Sample sample, const View& view, Slot& slot, size_t row) {
@@ -80,17 +82,16 @@ public:
       configs::fail(tooSmall(work.records, sample.record, record, work.augmenter.shape.height));
     }
     auto problem = kj::runCatchingExceptions([&]() {
-      auto image = pixelsOf(record, decoder);
-      auto augmentation = draw(sample, view, image.shape);
+      auto augmentation = draw(sample, view, record.shape);
       if (work.form == BatchForm::PIXELS) {
-        work.augmenter.apply(image, augmentation, rowOf(slot.pixels, slot, row));
+        crops.apply(record, augmentation, rowOf(slot.pixels, slot, row));
         return;
       }
       auto to = rowOf(slot.bytes, slot, row);
       if (work.stored != nullptr) {
-        toPlanes(image, to);
+        crops.copy(record, to);
       } else {
-        work.augmenter.cut(image, augmentation, to);
+        crops.cut(record, augmentation, to);
         augmentation = {0, 0, augmentation.mirror};
       }
       slot.augmentations[row] = augmentation;
@@ -114,7 +115,7 @@ private:
 
   const Work& work;
   kj::Own<RecordReader> reader;
-  JpegDecoder decoder;
+  CropReader crops;
 };
 
 // Fills one slot by its plan.
@@ -196,6 +197,13 @@ RecordRange partOf(uint64_t records, uint part, uint parts) {
   return {begin, (part + uint64_t(1)) * records / parts - begin};
 }
 
+// Returns the shape of all images before they are cropped. Null if they differ, or if the readers
+// crop and resize them.
+kj::Maybe<ImageShape> uncroppedShapeOf(const Dataset& dataset, const DataConfig& config) {
+  if (config.augment.resizes()) return nullptr;
+  return dataset.storedShape();
+}
+
 // Returns the number of records to validate on.
 uint64_t validationRecordsOf(const Dataset& dataset, const DataConfig& config) {
   bool own = config.validateOn == ValidationSet::VALIDATION;
@@ -229,8 +237,9 @@ public:
   // validation of `count` records from `first`.
   RingBatcher(const Dataset& dataset, const DataConfig& config, Work::Kind kind, uint64_t seed,
       kj::Maybe<Stream> stream, uint64_t first, uint64_t count, BatchForm form)
-      : work{kind, form.word, form.labels, dataset.storedShape(), recordsOf(dataset, config, kind),
-            augmenterOf(dataset, config), seed, config.onBadRecord},
+      : work{kind, form.word, form.labels, uncroppedShapeOf(dataset, config),
+            recordsOf(dataset, config, kind), augmenterOf(dataset, config), seed,
+            config.onBadRecord},
         validationRecords(
             kind == Work::Kind::VALIDATION ? validationRecordsOf(dataset, config) : 0),
         splitsValidation(config.validation == ValidationPart::SPLIT),
@@ -460,8 +469,8 @@ private:
 
 Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config) {
   auto batch = dataset.batchShape();
-  return Augmenter(
-      config.augment, batch, dataset.storedShape().orDefault(batch), dataset.meanImage());
+  return Augmenter(config.augment, batch, uncroppedShapeOf(dataset, config).orDefault(batch),
+      dataset.meanImage());
 }
 
 bool canReadBytes(const Dataset& dataset, const Augmenter& augmenter) {

@@ -27,11 +27,11 @@ struct BatchForm {
 
 // Returns the augmentation of the data set's images. The data set, which must be that of `config`,
 // must outlive the result. `stored` is the shape of the images of BYTES: if all images have one
-// shape, that shape; if not, the shape of the batch.
+// shape, that shape; if not, or if crops are resized, the shape of the batch.
 Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config);
 
-// Whether batches can have the form BYTES. If images differ in shape, the readers crop them, and
-// only mirroring is left to the caller. Some augmentations do not leave bytes when they crop.
+// Whether batches can have the form BYTES. If images differ in shape, or crops are resized, the
+// readers crop them, and only mirroring is left to the caller. Some augmentations do not leave bytes when they crop.
 bool canReadBytes(const Dataset& dataset, const Augmenter& augmenter);
 
 // The images of one step. Valid until the next call of Batcher::next().

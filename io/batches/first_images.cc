@@ -2,6 +2,7 @@
 
 #include "configs/language/failure.h"
 #include "io/batches/batcher.h"
+#include "io/images/crop_reader.h"
 #include "io/images/pixels.h"
 
 namespace io {
@@ -14,7 +15,7 @@ kj::Array<float> firstImages(const Dataset& dataset, const DataConfig& config, u
   auto shape = dataset.batchShape();
   auto augmenter = augmenterOf(dataset, config);
   auto reader = RecordReader::open(db);
-  JpegDecoder decoder;
+  CropReader crops(augmenter);
 
   auto pixels = kj::heapArray<float>((end - begin) * shape.size());
   size_t filled = 0;
@@ -25,9 +26,8 @@ kj::Array<float> firstImages(const Dataset& dataset, const DataConfig& config, u
       auto& found = record.emplace(reader->read(index));
       isTooSmall = !augmenter.reaches(found.shape);
       if (isTooSmall) configs::fail(tooSmall(db, index, found, augmenter.shape.height));
-      auto image = pixelsOf(found, decoder);
-      augmenter.apply(
-          image, augmenter.centre(image.shape), pixels.slice(filled, filled + shape.size()));
+      crops.apply(
+          found, augmenter.centre(found.shape), pixels.slice(filled, filled + shape.size()));
       filled += shape.size();
     });
     KJ_IF_MAYBE(e, problem) {

@@ -3,6 +3,9 @@
 
 #include <kj/debug.h>
 
+#include <cmath>
+
+#include "configs/language/each_instruction_set.h"
 #include "configs/language/failure.h"
 #include "configs/language/random.h"
 
@@ -37,6 +40,16 @@ void applyRow(const kj::byte* __restrict__ pixels, const float* __restrict__ mea
     size_t from = MIRROR ? width - 1 - x : x;
     float subtract = IMAGE ? mean[from] : constant;
     out[x] = (static_cast<float>(pixels[from * STRIDE]) - subtract) * factor;
+  }
+}
+
+EACH_INSTRUCTION_SET
+void normalise(const float* __restrict__ from, bool mirror, size_t width, float mean, float factor,
+    float* __restrict__ to) {
+  if (mirror) {
+    for (size_t x = 0; x < width; ++x) to[x] = (from[width - 1 - x] - mean) * factor;
+  } else {
+    for (size_t x = 0; x < width; ++x) to[x] = (from[x] - mean) * factor;
   }
 }
 
@@ -79,12 +92,19 @@ Augmenter::Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape s
       mirror(config.mirror),
       crops(config.crop > 0),
       cropsAtRandom((crops || config.pad > 0) && config.cropAt == CropPlace::RANDOM),
-      pad(config.pad) {
+      pad(config.pad),
+      areaMin(config.areaMin),
+      areaMax(config.areaMax),
+      centreCrop(config.centreCrop),
+      aspectMin(config.aspectMin),
+      aspectMax(config.aspectMax) {
   KJ_REQUIRE(meanImage.size() == 0 || meanImage.size() == stored.size());
+  double root = aspectMin > 0 ? aspectMax / aspectMin : 1;
+  for (auto& each: aspectRoots) each = root = std::sqrt(root);
 }
 
 bool Augmenter::reaches(ImageShape stored) const {
-  return !crops ||
+  return !crops || resizes() ||
          (stored.height + 2 * pad >= shape.height && stored.width + 2 * pad >= shape.width);
 }
 
@@ -100,7 +120,10 @@ Augmentation Augmenter::draw(
     uint64_t seed, uint64_t pass, uint64_t record, ImageShape stored) const {
   using configs::Purpose;
   auto result = centre(stored);
-  if (cropsAtRandom) {
+  if (resizes()) {
+    configs::Random random(seed, Purpose::CROP, pass, record);
+    result = drawResized(random, stored);
+  } else if (cropsAtRandom) {
     configs::Random random(seed, Purpose::CROP, pass, record);
     result.top = int(random.below(stored.height + 2 * pad - shape.height + 1)) - int(pad);
     result.left = int(random.below(stored.width + 2 * pad - shape.width + 1)) - int(pad);
@@ -121,8 +144,43 @@ Augmentation Augmenter::draw(
   return result;
 }
 
+// As RandomResizedCrop of torchvision. Not by exp(), which may differ in its last bit between two
+// machines: sqrt() is exact everywhere.
+Augmentation Augmenter::drawResized(configs::Random& random, ImageShape stored) const {
+  double area = double(stored.height) * stored.width;
+  constexpr uint ATTEMPTS = 10;
+  for (uint attempt = 0; attempt < ATTEMPTS; ++attempt) {
+    double part = area * (areaMin + (areaMax - areaMin) * random.uniform());
+    double aspect = aspectMin;
+    uint64_t bits = random.next();
+    for (auto root: aspectRoots) {
+      if (bits & 1) aspect *= root;
+      bits >>= 1;
+    }
+    auto width = uint(std::lround(std::sqrt(part * aspect)));
+    auto height = uint(std::lround(std::sqrt(part / aspect)));
+    if (width == 0 || height == 0 || width > stored.width || height > stored.height) continue;
+    int top = random.below(stored.height - height + 1);
+    int left = random.below(stored.width - width + 1);
+    return {top, left, false, height, width};
+  }
+  // An image that is too wide or too high for these shapes.
+  uint height = stored.height, width = stored.width;
+  if (width < aspectMin * height) {
+    height = kj::max(1, uint(std::lround(width / aspectMin)));
+  } else if (width > aspectMax * height) {
+    width = kj::max(1, uint(std::lround(height * aspectMax)));
+  }
+  return {int(stored.height - height) / 2, int(stored.width - width) / 2, false, height, width};
+}
+
 Augmentation Augmenter::centre(ImageShape stored) const {
   checkSize(stored);
+  if (resizes()) {
+    uint shorter = kj::min(stored.height, stored.width);
+    uint side = kj::max(1, uint(std::lround(shorter * centreCrop)));
+    return {int(stored.height - side) / 2, int(stored.width - side) / 2, false, side, side};
+  }
   // Of the padded image, which a large crop may need. Half a pixel is rounded in the same way for
   // every `pad`.
   auto begin = [&](uint size, uint cropped) {
@@ -133,13 +191,31 @@ Augmentation Augmenter::centre(ImageShape stored) const {
 
 Augmentation Augmenter::view(const View& view, ImageShape stored) const {
   auto result = centre(stored);
-  return {result.top + view.down, result.left + view.right, view.mirror};
+  result.top += view.down;
+  result.left += view.right;
+  result.mirror = view.mirror;
+  if (resizes()) {
+    result.top = kj::max(0, kj::min(result.top, int(stored.height - result.height)));
+    result.left = kj::max(0, kj::min(result.left, int(stored.width - result.width)));
+  }
+  return result;
+}
+
+void Augmenter::applyRow(
+    kj::ArrayPtr<const float> planes, uint y, bool mirror, kj::ArrayPtr<float> out) const {
+  size_t width = shape.width;
+  KJ_REQUIRE(planes.size() >= shape.channels * width && out.size() == shape.size());
+  KJ_REQUIRE(y < shape.height);
+  for (uint c = 0; c < shape.channels; ++c) {
+    auto to = out.begin() + (size_t(c) * shape.height + y) * width;
+    normalise(planes.begin() + c * width, mirror, width, means[c], factors[c], to);
+  }
 }
 
 void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const {
   auto& stored = image.shape;
   KJ_REQUIRE(out.size() == shape.size() && image.bytes.size() == stored.size());
-  KJ_REQUIRE(stored.channels == shape.channels);
+  KJ_REQUIRE(stored.channels == shape.channels && !resizes());
   bool subtractImage = meanImage.size() > 0;
   KJ_REQUIRE(!subtractImage || stored == this->stored);
 

@@ -1,9 +1,10 @@
-// io/images/augment.h: turns the pixels of a record into those of a batch: pad, crop, subtract,
-// mirror, divide, scale.
+// io/images/augment.h: turns the pixels of a record into those of a batch: pad, crop, resize,
+// subtract, mirror, divide, scale.
 #pragma once
 
 #include <kj/array.h>
 
+#include "configs/language/random.h"
 #include "io/data_config.h"
 
 namespace io {
@@ -13,6 +14,9 @@ struct Augmentation {
   int top;  // of the crop in the stored image, in pixels; negative: in the padding
   int left;
   bool mirror;
+  // With `crop_area`: the size of the crop in the stored image. Otherwise 0: that of the batch.
+  uint height = 0;
+  uint width = 0;
 
   bool operator==(const Augmentation&) const = default;
 };
@@ -36,19 +40,27 @@ public:
   Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape stored,
       kj::ArrayPtr<const float> meanImage);
 
+  // Whether crops have a size of their own, and are resized. crop_reader.h does that.
+  bool resizes() const { return areaMax > 0; }
+
   // Whether an image of shape `stored`, with its padding, is large enough for the crop. True if
-  // there is no crop.
+  // there is no crop, or if crops are resized.
   bool reaches(ImageShape stored) const;
 
   // Returns the augmentation of a training image, a function of (seed, pass, record) only. Throws
   // if `stored` with its padding is smaller than the crop. Without a crop, throws if `stored` is
   // not this shape.
   Augmentation draw(uint64_t seed, uint64_t pass, uint64_t record, ImageShape stored) const;
-  // Returns the augmentation of a validation image: at the centre, or moved from there.
+  // Returns the augmentation of a validation image: at the centre, or moved from there. A crop that
+  // is resized stays inside the image.
   Augmentation centre(ImageShape stored) const;
   Augmentation view(const View& view, ImageShape stored) const;
 
-  // Writes the augmented image to `out`, which has the size of `shape`.
+  // Writes row `y` of the augmented image to `out`, which has the size of `shape`, from pixels that
+  // are cut out and resized already: one plane of a row per channel. More planes do not count.
+  void applyRow(
+      kj::ArrayPtr<const float> planes, uint y, bool mirror, kj::ArrayPtr<float> out) const;
+  // Writes the augmented image to `out`, which has the size of `shape`. Not for resized crops.
   void apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const;
 
   // Writes the pixels of the crop to `out`, which has the size of `shape`: planes of bytes as they
@@ -69,11 +81,18 @@ public:
 
 private:
   void checkSize(ImageShape stored) const;
+  Augmentation drawResized(configs::Random& random, ImageShape stored) const;
 
   Mirror mirror;
   bool crops;
   bool cropsAtRandom;  // in training
   uint pad;
+  // Of crops that are resized.
+  double areaMin, areaMax, centreCrop;
+  double aspectMin, aspectMax;
+  // (aspectMax / aspectMin) to the power of 1/2, 1/4, 1/8 …
+  static constexpr uint ASPECT_BITS = 24;
+  double aspectRoots[ASPECT_BITS];
 };
 
 }  // namespace io

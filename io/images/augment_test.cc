@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 namespace io {
 
 namespace {
@@ -271,6 +273,68 @@ TEST_CASE("Augmenter: refuses a list that has neither one number nor one per cha
   AugmentConfig config;
   config.mean = kj::heapArray<double>({1, 2});
   CHECK_THROWS(Augmenter(config, STORED, STORED, nullptr));
+}
+
+TEST_CASE("Augmenter: crops that are resized have areas and shapes in their ranges") {
+  AugmentConfig config;
+  config.crop = 16;
+  config.areaMin = 0.2;
+  config.areaMax = 0.6;
+  config.aspectMin = 0.5;
+  config.aspectMax = 2;
+  ImageShape shape = {3, 16, 16}, stored = {3, 400, 500};
+  Augmenter augmenter(config, shape, shape, nullptr);
+  double areas = 0, logarithms = 0, tops = 0, lefts = 0;
+  constexpr uint COUNT = 4000;
+  for (uint record = 0; record < COUNT; ++record) {
+    auto drawn = augmenter.draw(7, 3, record, stored);
+    CHECK(drawn == augmenter.draw(7, 3, record, stored));
+    double area = double(drawn.height) * drawn.width / (400 * 500);
+    double aspect = double(drawn.width) / drawn.height;
+    CHECK(area > 0.198);
+    CHECK(area < 0.602);
+    CHECK(aspect > 0.495);
+    CHECK(aspect < 2.02);
+    CHECK(drawn.top >= 0);
+    CHECK(drawn.left >= 0);
+    CHECK(drawn.top + drawn.height <= stored.height);
+    CHECK(drawn.left + drawn.width <= stored.width);
+    areas += area;
+    logarithms += std::log(aspect);
+    tops += (drawn.top + drawn.height / 2.0) / stored.height;
+    lefts += (drawn.left + drawn.width / 2.0) / stored.width;
+  }
+  CHECK(areas / COUNT == doctest::Approx(0.4).epsilon(0.02));
+  CHECK(std::abs(logarithms / COUNT) < 0.05);
+  CHECK(tops / COUNT == doctest::Approx(0.5).epsilon(0.02));
+  CHECK(lefts / COUNT == doctest::Approx(0.5).epsilon(0.02));
+}
+
+TEST_CASE("Augmenter: where no crop of these shapes fits, the largest in the middle is taken") {
+  AugmentConfig config;
+  config.crop = 4;
+  config.areaMin = 0.9;
+  config.areaMax = 1;
+  config.aspectMin = 0.75;
+  config.aspectMax = 1.25;
+  ImageShape shape = {3, 4, 4};
+  Augmenter augmenter(config, shape, shape, nullptr);
+  CHECK(augmenter.draw(0, 0, 0, {3, 100, 20}) == Augmentation{36, 0, false, 27, 20});
+  CHECK(augmenter.draw(0, 0, 0, {3, 20, 100}) == Augmentation{0, 37, false, 20, 25});
+  CHECK(augmenter.reaches({3, 1, 1}));
+}
+
+TEST_CASE("Augmenter: validation cuts a square out of the middle and resizes it") {
+  AugmentConfig config;
+  config.crop = 8;
+  config.areaMin = 0.08;
+  config.areaMax = 1;
+  config.aspectMin = config.aspectMax = 1;
+  config.centreCrop = 0.875;
+  ImageShape shape = {3, 8, 8};
+  Augmenter augmenter(config, shape, shape, nullptr);
+  CHECK(augmenter.centre({3, 32, 48}) == Augmentation{2, 10, false, 28, 28});
+  CHECK(augmenter.view({-5, 1, true, 1}, {3, 32, 48}) == Augmentation{0, 11, true, 28, 28});
 }
 
 }  // namespace io

@@ -1,7 +1,12 @@
 #include "io/images/jpeg.h"
 
 #include <kj/debug.h>
-#include <turbojpeg.h>
+// jpeglib.h uses FILE and size_t, and does not include what declares them.
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jpeglib.h>
 
 #include "configs/language/failure.h"
 
@@ -12,21 +17,15 @@ namespace {
 // Quality 95 with 4:4:4 keeps re-encoded CIFAR-10 images within a few grey levels of the original.
 constexpr int QUALITY = 95;
 
-kj::StringPtr causeOf(void* handle) {
-  return tjGetErrorStr2(handle);
-}
-
-// libjpeg-turbo converts every other colour space to RGB.
-bool isFourInks(int colorspace) {
-  return colorspace == TJCS_CMYK || colorspace == TJCS_YCCK;
-}
+// Without a limit, a small progressive file of many thousand scans decodes for minutes.
+constexpr int SCANS_MAX = 500;
 
 // Files with four inks store them inverted: 255 is no ink. This is Adobe's convention, the only one
 // that occurs in practice.
-void inksToRgb(kj::ArrayPtr<const kj::byte> inks, kj::ArrayPtr<kj::byte> rgb) {
-  for (size_t i = 0; i < rgb.size() / 3; ++i) {
+void inksToRgb(kj::ArrayPtr<const kj::byte> inks, kj::ArrayPtr<kj::byte> rgb, uint stride) {
+  for (size_t i = 0; i < inks.size() / 4; ++i) {
     for (uint c = 0; c < 3; ++c) {
-      rgb[3 * i + c] = (inks[4 * i + c] * inks[4 * i + 3] + 127) / 255;
+      rgb[stride * i + c] = (inks[4 * i + c] * inks[4 * i + 3] + 127) / 255;
     }
   }
 }
@@ -37,85 +36,206 @@ void inksToRgb(kj::ArrayPtr<const kj::byte> inks, kj::ArrayPtr<kj::byte> rgb) {
 constexpr size_t PIXELS_PER_BYTE = 8 * 64;
 constexpr size_t PIXELS_MIN = 1 << 20;
 
-struct Header {
-  int width = 0;
-  int height = 0;
-  int subsampling = 0;
-  int colorspace = 0;
+// libjpeg reports errors by a function that must not return. It jumps back to where call() has
+// called libjpeg. A warning counts as an error, because the pixels after it are invented.
+struct Errors {
+  jpeg_error_mgr manager;  // comes first: libjpeg knows its address
+  jmp_buf escape;
+  char message[JMSG_LENGTH_MAX];
+  bool endsAtWarnings = true;
+
+  Errors() {
+    jpeg_std_error(&manager);
+    manager.error_exit = [](j_common_ptr info) {
+      auto& errors = *reinterpret_cast<Errors*>(info->err);
+      info->err->format_message(info, errors.message);
+      longjmp(errors.escape, 1);
+    };
+    manager.emit_message = [](j_common_ptr info, int level) {
+      bool isWarning = level < 0;  // the others say how far it has come
+      auto& errors = *reinterpret_cast<Errors*>(info->err);
+      if (isWarning && errors.endsAtWarnings) info->err->error_exit(info);
+    };
+  }
+
+  // Calls `work`, which must leave nothing to destroy when libjpeg jumps out of it. Returns whether
+  // it came to its end. Otherwise `message` is the cause.
+  template <typename Work>
+  bool call(Work&& work) {
+    if (setjmp(escape) != 0) return false;
+    work();
+    return true;
+  }
 };
 
-Header readHeader(void* handle, kj::ArrayPtr<const kj::byte> file) {
-  Header h;
-  if (tjDecompressHeader3(handle, file.begin(), file.size(), &h.width, &h.height, &h.subsampling,
-          &h.colorspace) != 0) {
-    // Every JPEG file begins with the marker "start of image".
-    bool begins = file.size() >= 2 && file[0] == 0xff && file[1] == 0xd8;
-    if (!begins) configs::fail("is not a JPEG file");
-    configs::fail("has a damaged JPEG header: ", causeOf(handle));
+// One file.
+class Decompression {
+public:
+  explicit Decompression(kj::ArrayPtr<const kj::byte> file) {
+    info.err = &errors.manager;
+    KJ_REQUIRE(errors.call([&]() { jpeg_create_decompress(&info); }), "libjpeg-turbo cannot start",
+        errors.message);
+    progress.progress_monitor = [](j_common_ptr info) {
+      auto& decompress = *reinterpret_cast<j_decompress_ptr>(info);
+      if (decompress.input_scan_number <= SCANS_MAX) return;
+      auto& errors = *reinterpret_cast<Errors*>(info->err);
+      snprintf(errors.message, sizeof(errors.message), "it has more than %d scans", SCANS_MAX);
+      longjmp(errors.escape, 1);
+    };
+    info.progress = &progress;
+    KJ_ON_SCOPE_FAILURE(jpeg_destroy_decompress(&info));
+    readHeader(file);
   }
-  // libjpeg takes a file that ends before its sizes for a list of tables.
-  if (h.width <= 0 || h.height <= 0) configs::fail("ends before its image begins");
-  if (size_t(h.width) * size_t(h.height) > IMAGE_PIXELS_MAX) {
-    configs::fail(
-        "has ", h.width, "×", h.height, " pixels, but at most ", IMAGE_PIXELS_MAX, " are allowed");
-  }
-  if (size_t(h.width) * size_t(h.height) > PIXELS_MIN + PIXELS_PER_BYTE * file.size()) {
-    configs::fail("has ", file.size(), " bytes, which are too few for its ", h.width, "×", h.height,
-        " pixels");
-  }
-  return h;
-}
+  ~Decompression() { jpeg_destroy_decompress(&info); }
+  KJ_DISALLOW_COPY(Decompression);
 
-void* newHandle() {
-  auto handle = tjInitDecompress();
-  KJ_REQUIRE(handle != nullptr, "libjpeg-turbo cannot start", causeOf(nullptr));
-  return handle;
+  ImageShape shape() const { return {3, info.image_height, info.image_width}; }
+
+  // Throws unless the file has the size of `shape`.
+  void requireSize(ImageShape shape) {
+    if (info.image_height == shape.height && info.image_width == shape.width) return;
+    configs::fail("has ", sizeOf(this->shape()), " pixels, not ", sizeOf(shape),
+        " as its record says");
+  }
+
+  // Whether it has four inks. libjpeg-turbo converts every other colour space to RGB.
+  bool hasInks() const {
+    return info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
+  }
+
+  void start(J_COLOR_SPACE space, uint shrink = 1) {
+    info.out_color_space = space;
+    info.scale_num = 1;
+    info.scale_denom = shrink;
+    run([&]() { jpeg_start_decompress(&info); });
+  }
+
+  // Leaves out the columns outside of these as far as possible: widens them to those that will be
+  // decoded.
+  void crop(uint& left, uint& width) {
+    run([&]() { jpeg_crop_scanline(&info, &left, &width); });
+  }
+  void skip(uint rows) {
+    if (rows > 0) run([&]() { jpeg_skip_scanlines(&info, rows); });
+  }
+  void readRow(kj::byte* row) {
+    run([&]() { jpeg_read_scanlines(&info, &row, 1); });
+  }
+  // Throws if something is wrong behind the last row.
+  void finish() {
+    run([&]() { jpeg_finish_decompress(&info); });
+  }
+
+  uint height() const { return info.output_height; }
+  uint width() const { return info.output_width; }
+
+private:
+  template <typename Work>
+  void run(Work&& work) {
+    if (!errors.call(kj::fwd<Work>(work))) {
+      configs::fail("cannot be decoded: ", kj::StringPtr(errors.message));
+    }
+  }
+
+  void readHeader(kj::ArrayPtr<const kj::byte> file) {
+    // Every JPEG file begins with the marker "start of image".
+    if (file.size() < 2 || file[0] != 0xff || file[1] != 0xd8) configs::fail("is not a JPEG file");
+    int found = JPEG_SUSPENDED;
+    errors.endsAtWarnings = false;
+    bool isRead = errors.call([&]() {
+      jpeg_mem_src(&info, file.begin(), file.size());
+      found = jpeg_read_header(&info, FALSE);
+    });
+    errors.endsAtWarnings = true;
+    if (!isRead) configs::fail("has a damaged JPEG header: ", kj::StringPtr(errors.message));
+    // libjpeg takes a file that ends before its sizes for a list of tables.
+    if (found != JPEG_HEADER_OK) configs::fail("ends before its image begins");
+    size_t pixels = size_t(info.image_width) * info.image_height;
+    if (pixels > IMAGE_PIXELS_MAX) {
+      configs::fail("has ", sizeOf(shape()), " pixels, but at most ", IMAGE_PIXELS_MAX,
+          " are allowed");
+    }
+    if (pixels > PIXELS_MIN + PIXELS_PER_BYTE * file.size()) {
+      configs::fail("has ", file.size(), " bytes, which are too few for its ", sizeOf(shape()),
+          " pixels");
+    }
+  }
+
+  Errors errors;
+  jpeg_progress_mgr progress{};
+  jpeg_decompress_struct info{};
+};
+
+// Returns `bytes` with at least so many bytes of room.
+kj::ArrayPtr<kj::byte> roomIn(kj::Array<kj::byte>& bytes, size_t needed) {
+  if (bytes.size() < needed) bytes = kj::heapArray<kj::byte>(needed);
+  return bytes.slice(0, needed);
 }
 
 }  // namespace
 
-JpegDecoder::JpegDecoder(): handle(newHandle()) {}
-
-JpegDecoder::~JpegDecoder() noexcept(false) {
-  tjDestroy(handle);
-}
-
-void JpegDecoder::replaceHandle() {
-  auto fresh = newHandle();
-  tjDestroy(handle);
-  handle = fresh;
-}
-
 ImageShape JpegDecoder::shapeOf(kj::ArrayPtr<const kj::byte> file) {
-  KJ_ON_SCOPE_FAILURE(replaceHandle());
-  auto header = readHeader(handle, file);
-  return {3, static_cast<uint>(header.height), static_cast<uint>(header.width)};
+  return Decompression(file).shape();
 }
 
 kj::ArrayPtr<const kj::byte> JpegDecoder::decode(
     kj::ArrayPtr<const kj::byte> file, ImageShape shape) {
-  KJ_ON_SCOPE_FAILURE(replaceHandle());
   KJ_REQUIRE(shape.channels == 1 || shape.channels == 3, shape.channels);
-  auto header = readHeader(handle, file);
-  if (uint(header.height) != shape.height || uint(header.width) != shape.width) {
-    configs::fail("has ", header.width, "×", header.height, " pixels, not ", sizeOf(shape),
-        " as its record says");
+  Decompression image(file);
+  image.requireSize(shape);
+  bool hasInks = image.hasInks();
+  KJ_REQUIRE(!hasInks || shape.channels == 3, "a CMYK JPEG file cannot be converted to grey");
+  image.start(hasInks ? JCS_CMYK : shape.channels == 1 ? JCS_GRAYSCALE : JCS_RGB);
+  size_t row_bytes = size_t(shape.width) * shape.channels;
+  size_t ink_bytes = hasInks ? 4 * size_t(shape.width) : 0;
+  auto room = roomIn(pixels, shape.size() + ink_bytes);
+  auto out = room.slice(0, shape.size());
+  for (uint y = 0; y < shape.height; ++y) {
+    auto row = out.slice(y * row_bytes, (y + 1) * row_bytes);
+    if (hasInks) {
+      auto inks = room.slice(shape.size(), room.size());
+      image.readRow(inks.begin());
+      inksToRgb(inks, row, 3);
+    } else {
+      image.readRow(row.begin());
+    }
   }
-  bool inks = isFourInks(header.colorspace);
-  KJ_REQUIRE(!inks || shape.channels == 3, "a CMYK JPEG file cannot be converted to grey");
-  size_t plane = size_t(shape.height) * shape.width;
-  size_t needed = shape.size() + (inks ? 4 * plane : 0);
-  if (pixels.size() < needed) pixels = kj::heapArray<kj::byte>(needed);
-  auto out = pixels.slice(0, shape.size());
-  auto decoded = inks ? pixels.slice(shape.size(), needed) : out;
-  int format = inks ? TJPF_CMYK : shape.channels == 1 ? TJPF_GRAY : TJPF_RGB;
-  // Without the limit, a small progressive file of many thousand scans decodes for minutes.
-  if (tjDecompress2(handle, file.begin(), file.size(), decoded.begin(), header.width, 0,
-          header.height, format, TJFLAG_LIMITSCANS) != 0) {
-    configs::fail("cannot be decoded: ", causeOf(handle));
-  }
-  if (inks) inksToRgb(decoded, out);
+  image.finish();
   return out;
+}
+
+void JpegDecoder::decodeRegion(kj::ArrayPtr<const kj::byte> file, ImageShape shape, uint shrink,
+    Region region, kj::FunctionParam<void(kj::ArrayPtr<const kj::byte> row)> take) {
+  KJ_REQUIRE(shape.channels == 1 || shape.channels == 3, shape.channels);
+  Decompression image(file);
+  image.requireSize(shape);
+  bool hasInks = image.hasInks();
+  KJ_REQUIRE(!hasInks || shape.channels == 3, "a CMYK JPEG file cannot be converted to grey");
+  image.start(hasInks ? JCS_CMYK : shape.channels == 1 ? JCS_GRAYSCALE : JCS_EXT_RGBX, shrink);
+  KJ_REQUIRE(region.height > 0 && region.width > 0 &&
+                 region.top + region.height <= image.height() &&
+                 region.left + region.width <= image.width(),
+      region.top, region.left, region.height, region.width, image.height(), image.width());
+  // At the edge of what is decoded, libjpeg-turbo repeats the colours of the last pixel instead of
+  // those beside it.
+  constexpr uint MARGIN = 2;
+  uint left = region.left > MARGIN ? region.left - MARGIN : 0;
+  uint width = kj::min(image.width(), region.left + region.width + MARGIN) - left;
+  if (width < image.width()) image.crop(left, width);
+  size_t pixel_bytes = shape.channels == 1 ? 1 : 4;
+  // libjpeg-turbo writes an aligned row past the caches, and reading it would take longer than
+  // decoding it.
+  constexpr size_t UNALIGNED = 4;
+  auto room = roomIn(pixels, UNALIGNED + width * pixel_bytes);
+  room = room.slice(UNALIGNED, room.size());
+  auto row = room.slice((region.left - left) * pixel_bytes,
+      (region.left - left + region.width) * pixel_bytes);
+  image.skip(region.top);
+  for (uint y = 0; y < region.height; ++y) {
+    image.readRow(room.begin());
+    if (hasInks) inksToRgb(row, row, 4);
+    take(row);
+  }
 }
 
 kj::Array<kj::byte> encodeJpeg(ImageView image) {
@@ -130,16 +250,39 @@ kj::Array<kj::byte> encodeJpeg(ImageView image) {
       pixels[i * shape.channels + c] = image.bytes[from];
     }
   }
-  auto handle = tjInitCompress();
-  KJ_REQUIRE(handle != nullptr, "libjpeg-turbo cannot start", causeOf(nullptr));
-  KJ_DEFER(tjDestroy(handle));
+  Errors errors;
+  jpeg_compress_struct info{};
+  info.err = &errors.manager;
   unsigned char* file = nullptr;
-  KJ_DEFER(tjFree(file));
   unsigned long size = 0;
-  bool grey = shape.channels == 1;
-  if (tjCompress2(handle, pixels.begin(), shape.width, 0, shape.height, grey ? TJPF_GRAY : TJPF_RGB,
-          &file, &size, grey ? TJSAMP_GRAY : TJSAMP_444, QUALITY, 0) != 0) {
-    configs::fail("cannot be encoded as a JPEG file: ", causeOf(handle));
+  KJ_DEFER({
+    jpeg_destroy_compress(&info);
+    ::free(file);
+  });
+  bool isGrey = shape.channels == 1;
+  bool isDone = errors.call([&]() {
+    jpeg_create_compress(&info);
+    jpeg_mem_dest(&info, &file, &size);
+    info.image_width = shape.width;
+    info.image_height = shape.height;
+    info.input_components = shape.channels;
+    info.in_color_space = isGrey ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_set_defaults(&info);
+    jpeg_set_quality(&info, QUALITY, TRUE);
+    info.dct_method = JDCT_IFAST;
+    // 4:4:4. The default is 4:2:0.
+    info.comp_info[0].h_samp_factor = 1;
+    info.comp_info[0].v_samp_factor = 1;
+    jpeg_start_compress(&info, TRUE);
+    while (info.next_scanline < info.image_height) {
+      JSAMPROW row =
+          pixels.begin() + size_t(info.next_scanline) * shape.width * shape.channels;
+      jpeg_write_scanlines(&info, &row, 1);
+    }
+    jpeg_finish_compress(&info);
+  });
+  if (!isDone) {
+    configs::fail("cannot be encoded as a JPEG file: ", kj::StringPtr(errors.message));
   }
   return kj::heapArray<kj::byte>(file, size);
 }

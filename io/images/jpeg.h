@@ -3,21 +3,18 @@
 
 #include <kj/array.h>
 #include <kj/common.h>
+#include <kj/function.h>
 
 #include "io/image.h"
 
 namespace io {
 
-// Decodes JPEG files, on one thread. A file that is refused does not disturb those after it.
+// Decodes JPEG files, on one thread. Nothing of a file influences those after it.
 //
 // The text of an exception about a file begins with a verb ("is not a JPEG file", "has …", "cannot
 // be decoded: …"), so that the caller can put the file's name before it.
 class JpegDecoder {
 public:
-  JpegDecoder();
-  ~JpegDecoder() noexcept(false);
-  KJ_DISALLOW_COPY(JpegDecoder);
-
   // Returns height and width from the file's header, with 3 channels. Throws if it is not a JPEG
   // file, or has more than IMAGE_PIXELS_MAX pixels.
   ImageShape shapeOf(kj::ArrayPtr<const kj::byte> file);
@@ -28,12 +25,15 @@ public:
   // invented.
   kj::ArrayPtr<const kj::byte> decode(kj::ArrayPtr<const kj::byte> file, ImageShape shape);
 
-private:
-  // libjpeg remembers where it stopped in a file that it gave up, and would continue from there in
-  // the next one. Therefore a handle that has failed is replaced.
-  void replaceHandle();
+  // Decodes `region` of the image, which is shrunk by `shrink` (1, 2, 4 or 8) first: a pixel is
+  // then the mean of shrink × shrink pixels, as libjpeg computes it. `region` counts shrunk pixels.
+  // Calls `take` with its rows, from the top to the bottom. A row has 4 bytes per pixel (RGB and
+  // one that has no meaning), or 1 if `shape` has 1 channel. Without shrinking, the pixels are
+  // those of decode(). What the region does not need is skipped, so damage there goes unnoticed.
+  void decodeRegion(kj::ArrayPtr<const kj::byte> file, ImageShape shape, uint shrink, Region region,
+      kj::FunctionParam<void(kj::ArrayPtr<const kj::byte> row)> take);
 
-  void* handle;
+private:
   kj::Array<kj::byte> pixels;
 };
 

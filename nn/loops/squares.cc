@@ -1,6 +1,6 @@
 #include "nn/loops/squares.h"
 
-#include "nn/loops/each_instruction_set.h"
+#include "configs/language/each_instruction_set.h"
 
 namespace nn {
 

@@ -3,7 +3,7 @@
 #include <kj/debug.h>
 #include <string.h>
 
-#include "nn/loops/each_instruction_set.h"
+#include "configs/language/each_instruction_set.h"
 #include "nn/loops/power.h"
 
 namespace nn {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "nn/loops/each_instruction_set.h"
+#include "configs/language/each_instruction_set.h"
 #include "nn/loops/squares.h"
 
 namespace nn {

@@ -19,6 +19,8 @@ kj::MainFunc benchLosses(runner::CommandLine& commandLine);
 kj::MainFunc benchNetwork(runner::CommandLine& commandLine);
 // Our program and PyTorch in alternation.
 kj::MainFunc benchPeers(runner::CommandLine& commandLine);
+// Records on their way to batches, beside other programs that read the same images.
+kj::MainFunc benchReader(runner::CommandLine& commandLine);
 // The training steps of a file's network.
 kj::MainFunc benchTrain(runner::CommandLine& commandLine);
 

@@ -60,8 +60,9 @@ void ExperimentCommand::addArguments(kj::MainBuilder& builder, kj::StringPtr ste
             return true;
           },
           "KEY=VALUE", "overrides a value of the file; may be repeated")
-      .addOptionWithArg({"steps"}, numberSetter(steps), "N", stepsDoc)
       .expectArg("CONFIG", wordSetter(file));
+  if (stepsDoc == nullptr) return;
+  builder.addOptionWithArg({"steps"}, numberSetter(steps), "N", stepsDoc);
 }
 
 runner::LoadedExperiment ExperimentCommand::load() {

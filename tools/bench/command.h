@@ -35,7 +35,7 @@ TakesWord choiceSetter(bool& to, kj::StringPtr yes, kj::StringPtr no);
 // Is for an option without an argument.
 kj::Function<Validity()> flagSetter(bool& to, bool value = true);
 
-// A sub-command with the arguments `CONFIG --set KEY=VALUE… --steps N`.
+// A sub-command with the arguments `CONFIG --set KEY=VALUE… --steps N`, or without --steps.
 class ExperimentCommand {
 public:
   // The command line must outlive this object.
@@ -46,7 +46,7 @@ protected:
   runner::CommandLine& commandLine;
   uint steps;
 
-  // Adds these arguments. `stepsDoc` is the help of --steps.
+  // Adds these arguments. `stepsDoc` is the help of --steps. Null: there is no such option.
   void addArguments(kj::MainBuilder& builder, kj::StringPtr stepsDoc);
   // Reads and checks the file. If it has errors, prints all of them and ends the process.
   runner::LoadedExperiment load();

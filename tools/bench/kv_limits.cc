@@ -10,8 +10,8 @@
 
 #include <atomic>
 
+#include "configs/language/each_instruction_set.h"
 #include "configs/language/failure.h"
-#include "nn/loops/each_instruction_set.h"
 #include "nn/loops/floats.h"
 #include "tools/bench/kv_store.h"
 #include "tools/bench/roles.h"

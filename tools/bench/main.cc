@@ -15,6 +15,7 @@ constexpr Bench BENCHES[] = {
     {"train"_kj, benchTrain, "time training steps of one worker"_kj},
     {"losses"_kj, benchLosses, "print the losses of the first steps, to compare with others"_kj},
     {"peers"_kj, benchPeers, "compare training with PyTorch, in alternation"_kj},
+    {"reader"_kj, benchReader, "time how fast records become batches, and compare with others"_kj},
     {"kvstore"_kj, benchKvStore, "time push and pull, and compare with what the machine can do"_kj},
     {"network"_kj, benchNetwork, "time training steps on hosts behind slow links"_kj},
     {"codec"_kj, benchCodec, "time encoding and decoding of gradients, per value"_kj},

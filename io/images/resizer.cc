@@ -1,0 +1,174 @@
+// Built with -O3, so that the compiler makes vector code from the loops over values.
+#include "io/images/resizer.h"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "configs/language/each_instruction_set.h"
+
+namespace io {
+
+namespace {
+
+// Vectors, because the compiler does not find these by itself.
+using Floats = float __attribute__((vector_size(32), aligned(4), may_alias));
+using Pixel = float __attribute__((vector_size(16), aligned(4), may_alias));
+static_assert(sizeof(Floats) == 2 * sizeof(Pixel));
+static_assert(sizeof(Pixel) == Resizer::VALUES * sizeof(float));
+
+// Values that blend() computes at once, in registers.
+constexpr size_t BLOCK = 32;
+
+EACH_INSTRUCTION_SET
+void convert(const kj::byte* __restrict__ from, size_t count, float* __restrict__ to) {
+  for (size_t i = 0; i < count; ++i) to[i] = from[i];
+}
+
+// Writes the weighted sum of `count` rows. `stride`, the distance between rows and the number of
+// values, is a multiple of BLOCK. The first row is number `first` of `kept`, after which comes
+// number 0.
+EACH_INSTRUCTION_SET
+void blend(const float* rows, size_t stride, uint first, uint kept, const float* weights, uint count,
+    float* __restrict__ out) {
+  for (size_t begin = 0; begin < stride; begin += BLOCK) {
+    Floats sums[4] = {};
+    uint at = first;
+    for (uint k = 0; k < count; ++k) {
+      auto values = reinterpret_cast<const Floats*>(rows + at * stride + begin);
+      for (uint i = 0; i < 4; ++i) sums[i] += weights[k] * values[i];
+      at = at + 1 == kept ? 0 : at + 1;
+    }
+    for (uint i = 0; i < 4; ++i) reinterpret_cast<Floats*>(out + begin)[i] = sums[i];
+  }
+}
+
+// Writes planes of `size` new pixels, each of which is made of 2 · PAIRS pixels. The even and the
+// odd ones are added up apart, then together.
+template <uint PAIRS>
+[[gnu::always_inline]] inline void gatherPairs(const float* pixels, const Resizer::Taps* taps,
+    const float* weights, uint pairs, uint size, float* __restrict__ out) {
+  if (PAIRS > 0) pairs = PAIRS;
+  auto sumOf = [&](uint x) __attribute__((always_inline)) -> Pixel {
+    auto from = reinterpret_cast<const Floats*>(pixels + taps[x].first * Resizer::VALUES);
+    auto weight = reinterpret_cast<const Floats*>(weights) + size_t(x) * pairs;
+    Floats both = {};
+    for (uint k = 0; k < pairs; ++k) both += from[k] * weight[k];
+    return __builtin_shufflevector(both, both, 0, 1, 2, 3) +
+           __builtin_shufflevector(both, both, 4, 5, 6, 7);
+  };
+  uint x = 0;
+  for (; x + 4 <= size; x += 4) {
+    Pixel a = sumOf(x), b = sumOf(x + 1), c = sumOf(x + 2), d = sumOf(x + 3);
+    Pixel ab01 = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    Pixel ab23 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    Pixel cd01 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    Pixel cd23 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    auto plane = [&](uint v) -> Pixel& { return *reinterpret_cast<Pixel*>(out + v * size + x); };
+    plane(0) = __builtin_shufflevector(ab01, cd01, 0, 1, 4, 5);
+    plane(1) = __builtin_shufflevector(ab01, cd01, 2, 3, 6, 7);
+    plane(2) = __builtin_shufflevector(ab23, cd23, 0, 1, 4, 5);
+    plane(3) = __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7);
+  }
+  for (; x < size; ++x) {
+    Pixel sum = sumOf(x);
+    for (uint v = 0; v < Resizer::VALUES; ++v) out[v * size + x] = sum[v];
+  }
+}
+
+EACH_INSTRUCTION_SET
+void gather(const float* pixels, const Resizer::Taps* taps, const float* weights, uint pairs,
+    uint size, float* __restrict__ out) {
+  switch (pairs) {
+    case 1:
+      return gatherPairs<1>(pixels, taps, weights, pairs, size, out);
+    case 2:
+      return gatherPairs<2>(pixels, taps, weights, pairs, size, out);
+    case 3:
+      return gatherPairs<3>(pixels, taps, weights, pairs, size, out);
+    default:
+      return gatherPairs<0>(pixels, taps, weights, pairs, size, out);
+  }
+}
+
+// Returns the pixels, of so many, in which `extent` lies.
+struct Whole {
+  int begin, end;
+};
+Whole wholeOf(Extent extent, uint pixels) {
+  int begin = int(std::floor(extent.begin)), end = int(std::ceil(extent.begin + extent.size));
+  return {std::max(begin, 0), std::min(end, int(pixels))};
+}
+
+}  // namespace
+
+// As in Pillow (Resample.c, precompute_coeffs).
+void Resizer::Side::set(uint pixels, Extent extent, uint newSize, uint copies) {
+  KJ_REQUIRE(newSize > 0 && extent.size > 0);
+  size = newSize;
+  if (taps.size() < newSize) taps = kj::heapArray<Taps>(newSize);
+  double scale = extent.size / newSize, support = std::max(scale, 1.0);
+  auto whole = wholeOf(extent, pixels);
+  auto centreOf = [&](uint i) { return extent.begin + (i + 0.5) * scale; };
+  tapsMax = 0;
+  for (uint i = 0; i < newSize; ++i) {
+    int first = std::max(int(centreOf(i) - support + 0.5), whole.begin);
+    int end = std::min(int(centreOf(i) + support + 0.5), whole.end);
+    KJ_ASSERT(first < end, first, end);
+    taps[i] = {uint(first), uint(end - first)};
+    tapsMax = std::max(tapsMax, taps[i].count);
+  }
+  tapsMax += tapsMax % 2;
+  size_t needed = size_t(newSize) * tapsMax * copies;
+  if (weights.size() < needed) weights = kj::heapArray<float>(needed);
+  auto next = weights.begin();
+  for (uint i = 0; i < newSize; ++i) {
+    double centre = centreOf(i), sum = 0;
+    auto weightOf = [&](uint k) {
+      double distance = std::abs(taps[i].first + k + 0.5 - centre) / support;
+      return k < taps[i].count ? std::max(0.0, 1 - distance) : 0;
+    };
+    for (uint k = 0; k < taps[i].count; ++k) sum += weightOf(k);
+    for (uint k = 0; k < tapsMax; ++k) {
+      auto weight = static_cast<float>(weightOf(k) / sum);
+      for (uint copy = 0; copy < copies; ++copy) *next++ = weight;
+    }
+  }
+}
+
+void Resizer::begin(
+    uint height, uint width, Extent rows, Extent columns, uint newHeight, uint newWidth) {
+  vertical.set(height, rows, newHeight, 1);
+  horizontal.set(width, columns, newWidth, VALUES);
+  this->width = width;
+  added = 0;
+  finished = 0;
+  kept = vertical.tapsMax;
+  // gather() reads pixels behind the last one, which have no weight.
+  stride = (size_t(width + horizontal.tapsMax) * VALUES + BLOCK - 1) / BLOCK * BLOCK;
+  if (this->rows.size() < kept * stride) {
+    this->rows = kj::heapArray<float>(kept * stride);
+    for (auto& value: this->rows) value = 0;
+  }
+  if (blended.size() < stride) blended = kj::heapArray<float>(stride);
+  if (done.size() < newWidth * VALUES) done = kj::heapArray<float>(newWidth * VALUES);
+}
+
+void Resizer::add(kj::ArrayPtr<const kj::byte> row,
+    kj::FunctionParam<void(uint y, kj::ArrayPtr<const float> planes)> take) {
+  KJ_REQUIRE(row.size() == size_t(width) * VALUES, row.size(), width);
+  convert(row.begin(), row.size(), rows.begin() + added % kept * stride);
+  ++added;
+  while (finished < vertical.size) {
+    auto& down = vertical.taps[finished];
+    if (down.first + down.count > added) break;
+    blend(rows.begin(), stride, down.first % kept, kept,
+        &vertical.weights[size_t(finished) * vertical.tapsMax], down.count, blended.begin());
+    gather(blended.begin(), horizontal.taps.begin(), horizontal.weights.begin(),
+        horizontal.tapsMax / 2, horizontal.size, done.begin());
+    take(finished++, done.slice(0, horizontal.size * VALUES));
+  }
+}
+
+}  // namespace io

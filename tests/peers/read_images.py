@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""read_images: images/s of other programs' readers, on one thread.
+
+  read_images.py opencv FOLDER --size 224 --area 0.08 1 --seconds 2
+  read_images.py simplejpeg FOLDER --asked     answers each line of standard input with a line
+
+All JPEG files of FOLDER lie in memory. Every reader does the same work: it decodes a file, cuts out
+a random part of it, resizes that to SIZE x SIZE bilinearly, mirrors every second image, subtracts a
+mean, divides by a deviation, and writes the result as float32, channels first, into a batch.
+It prints one line of JSON: images_per_s, cpu_images_per_s (per second of processor time), version.
+Exit code 77: the library is not installed.
+"""
+
+import argparse
+import importlib
+import json
+import math
+import pathlib
+import random
+import resource
+import sys
+import time
+
+MISSING = 77
+BATCH = 32
+MEAN = (123.68, 116.779, 103.939)
+DEVIATION = (58.393, 57.12, 57.375)
+
+
+def random_crop(width, height, area, aspect):
+    """As RandomResizedCrop of torchvision. Returns left, top, width, height."""
+    for _ in range(10):
+        part = width * height * random.uniform(*area)
+        ratio = math.exp(random.uniform(math.log(aspect[0]), math.log(aspect[1])))
+        w, h = round(math.sqrt(part * ratio)), round(math.sqrt(part / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            return random.randint(0, width - w), random.randint(0, height - h), w, h
+    side = min(width, height)
+    return (width - side) // 2, (height - side) // 2, side, side
+
+
+class Pillow:
+    """Also pillow-simd, which is the same module."""
+    modules = ["PIL.Image", "numpy"]
+
+    def __init__(self, options):
+        import numpy
+        import PIL
+        import PIL.Image
+        self.version = f"Pillow {PIL.__version__}"
+        self.image, self.numpy, self.options = PIL.Image, numpy, options
+        self.mean = numpy.array(MEAN, "float32")
+        self.factor = 1 / numpy.array(DEVIATION, "float32")
+
+    def read(self, data, mirror, out):
+        import io
+        size = self.options.size
+        image = self.image.open(io.BytesIO(data)).convert("RGB")
+        left, top, width, height = random_crop(*image.size, self.options.area, self.options.aspect)
+        image = image.resize((size, size), self.image.BILINEAR,
+                             box=(left, top, left + width, top + height))
+        normalise(self, self.numpy.asarray(image), mirror, out)
+
+
+def normalise(reader, pixels, mirror, out):
+    if mirror:
+        pixels = pixels[:, ::-1]
+    out[...] = ((pixels - reader.mean) * reader.factor).transpose(2, 0, 1)
+
+
+class OpenCv:
+    modules = ["cv2", "numpy"]
+
+    def __init__(self, options):
+        import cv2
+        import numpy
+        cv2.setNumThreads(1)
+        self.version = f"OpenCV {cv2.__version__}"
+        self.cv2, self.numpy, self.options = cv2, numpy, options
+        self.mean = numpy.array(MEAN, "float32")
+        self.factor = 1 / numpy.array(DEVIATION, "float32")
+
+    def decode(self, data):
+        image = self.cv2.imdecode(self.numpy.frombuffer(data, "uint8"), self.cv2.IMREAD_COLOR)
+        return self.cv2.cvtColor(image, self.cv2.COLOR_BGR2RGB)
+
+    def read(self, data, mirror, out):
+        image = self.decode(data)
+        left, top, width, height = random_crop(
+            image.shape[1], image.shape[0], self.options.area, self.options.aspect)
+        part = image[top:top + height, left:left + width]
+        size = self.options.size
+        part = self.cv2.resize(part, (size, size), interpolation=self.cv2.INTER_LINEAR)
+        if mirror:
+            part = self.cv2.flip(part, 1)
+        planes = self.cv2.split(part)
+        for c in range(3):
+            self.numpy.subtract(planes[c], self.mean[c], out=out[c])
+            self.numpy.multiply(out[c], self.factor[c], out=out[c])
+
+
+class SimpleJpeg(OpenCv):
+    """simplejpeg decodes, OpenCV does the rest."""
+    modules = ["simplejpeg", "cv2", "numpy"]
+
+    def __init__(self, options):
+        super().__init__(options)
+        import importlib.metadata
+        import simplejpeg
+        self.simplejpeg = simplejpeg
+        self.version = f"simplejpeg {importlib.metadata.version('simplejpeg')}, {self.version}"
+
+    def decode(self, data):
+        return self.simplejpeg.decode_jpeg(data, "RGB")
+
+
+class TorchVision:
+    modules = ["torchvision", "torch"]
+
+    def __init__(self, options):
+        import torch
+        import torchvision
+        from torchvision.transforms import v2
+        torch.set_num_threads(1)
+        self.version = f"torchvision {torchvision.__version__}"
+        self.torch, self.io = torch, torchvision.io
+        self.transform = v2.Compose([
+            v2.RandomResizedCrop(options.size, scale=options.area, ratio=options.aspect,
+                                 antialias=True),
+            v2.RandomHorizontalFlip(0.5),
+            v2.ToDtype(torch.float32),
+            v2.Normalize(MEAN, DEVIATION)])
+
+    def read(self, data, mirror, out):
+        torch = self.torch
+        encoded = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        image = self.io.decode_jpeg(encoded, mode=self.io.ImageReadMode.RGB)
+        torch.from_numpy(out).copy_(self.transform(image))
+
+
+READERS = {"pillow": Pillow, "opencv": OpenCv, "simplejpeg": SimpleJpeg,
+           "torchvision": TorchVision}
+
+
+def measure(reader, files, batch, seconds):
+    begin, cpu = time.perf_counter(), time.process_time()
+    count = 0
+    while count < 8 or time.perf_counter() - begin < seconds:
+        reader.read(files[count % len(files)], count % 2, batch[count % BATCH])
+        count += 1
+    return {"images_per_s": count / (time.perf_counter() - begin),
+            "cpu_images_per_s": count / (time.process_time() - cpu),
+            "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "version": reader.version}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=sorted(READERS))
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--area", type=float, nargs=2, default=(0.08, 1.0))
+    parser.add_argument("--aspect", type=float, nargs=2, default=(3 / 4, 4 / 3))
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--asked", action="store_true")
+    options = parser.parse_args()
+    for module in READERS[options.name].modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            print(f"{options.name}: {error}", file=sys.stderr)
+            sys.exit(MISSING)
+    import numpy
+    files = [path.read_bytes() for path in sorted(options.folder.iterdir())]
+    if not files:
+        sys.exit(f"{options.folder} has no files")
+    batch = numpy.empty((BATCH, 3, options.size, options.size), "float32")
+    reader = READERS[options.name](options)
+    measure(reader, files, batch, min(options.seconds, 0.2))
+    if not options.asked:
+        print(json.dumps(measure(reader, files, batch, options.seconds)))
+        return
+    for _ in sys.stdin:
+        print(json.dumps(measure(reader, files, batch, options.seconds)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
