@@ -1,9 +1,11 @@
 // Built with -O3, so that the compiler makes vector code from the loops over a row.
 #include "io/images/augment.h"
 
+#include <emmintrin.h>
 #include <kj/debug.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "configs/language/each_instruction_set.h"
 #include "configs/language/failure.h"
@@ -31,17 +33,47 @@ kj::Array<float> perChannel(kj::ArrayPtr<const double> numbers, uint channels, d
   return result.finish();
 }
 
+// By SSE2, which every x86-64 has: the compiler does not find these vectors by itself, and most rows
+// are too short for larger ones.
+constexpr size_t LANES = 4;
+
+// Returns one channel of LANES pixels.
+template <size_t STRIDE>
+__m128 channelOf(const kj::byte* pixels) {
+  __m128i values;
+  if constexpr (STRIDE == 1) {
+    int bytes;
+    memcpy(&bytes, pixels, sizeof(bytes));
+    auto zeros = _mm_setzero_si128();
+    values = _mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(bytes), zeros), zeros);
+  } else {
+    values = _mm_setr_epi32(pixels[0], pixels[STRIDE], pixels[2 * STRIDE], pixels[3 * STRIDE]);
+  }
+  return _mm_cvtepi32_ps(values);
+}
+
 // Converts one row of one channel: `width` pixels at a distance of `STRIDE`. The mean is `mean[x]`,
-// or `constant`.
-template <size_t STRIDE, bool MIRROR, bool IMAGE>
-void applyRow(const kj::byte* __restrict__ pixels, const float* __restrict__ mean, float constant,
-    float factor, size_t width, float* __restrict__ out) {
-  for (size_t x = 0; x < width; ++x) {
-    size_t from = MIRROR ? width - 1 - x : x;
-    float subtract = IMAGE ? mean[from] : constant;
-    out[x] = (static_cast<float>(pixels[from * STRIDE]) - subtract) * factor;
+// or `constant` if `mean` is null.
+template <size_t STRIDE>
+void convertRow(const kj::byte* pixels, const float* mean, float constant, float factor,
+    size_t width, bool mirror, float* out) {
+  auto factors = _mm_set1_ps(factor), constants = _mm_set1_ps(constant);
+  size_t x = 0;
+  for (; x + LANES <= width; x += LANES) {
+    auto subtract = mean == nullptr ? constants : _mm_loadu_ps(mean + x);
+    auto values = _mm_mul_ps(_mm_sub_ps(channelOf<STRIDE>(pixels + x * STRIDE), subtract), factors);
+    if (mirror) values = _mm_shuffle_ps(values, values, _MM_SHUFFLE(0, 1, 2, 3));
+    _mm_storeu_ps(out + (mirror ? width - LANES - x : x), values);
+  }
+  for (; x < width; ++x) {
+    float subtract = mean == nullptr ? constant : mean[x];
+    float value = static_cast<float>(pixels[x * STRIDE]) - subtract;
+    out[mirror ? width - 1 - x : x] = value * factor;
   }
 }
+
+using ConvertRow = void (*)(
+    const kj::byte*, const float*, float, float, size_t width, bool mirror, float*);
 
 EACH_INSTRUCTION_SET
 void normalise(const float* __restrict__ from, bool mirror, size_t width, float mean, float factor,
@@ -51,14 +83,6 @@ void normalise(const float* __restrict__ from, bool mirror, size_t width, float 
   } else {
     for (size_t x = 0; x < width; ++x) to[x] = (from[x] - mean) * factor;
   }
-}
-
-using ApplyRow = void (*)(const kj::byte*, const float*, float, float, size_t, float*);
-
-template <size_t STRIDE>
-ApplyRow rowFunction(bool mirror, bool image) {
-  if (mirror) return image ? &applyRow<STRIDE, true, true> : &applyRow<STRIDE, true, false>;
-  return image ? &applyRow<STRIDE, false, true> : &applyRow<STRIDE, false, false>;
 }
 
 // Returns the row or column of the image, which has `size` of them, that replaces number `at`
@@ -212,6 +236,19 @@ void Augmenter::applyRow(
   }
 }
 
+void Augmenter::applyRow(
+    kj::ArrayPtr<const kj::byte> pixels, uint y, bool mirror, kj::ArrayPtr<float> out) const {
+  size_t width = shape.width;
+  size_t stride = pixels.size() / width;
+  KJ_REQUIRE(out.size() == shape.size() && y < shape.height && meanImage.size() == 0);
+  KJ_REQUIRE(pixels.size() == stride * width && (stride == 1 || stride == 4), stride);
+  ConvertRow convert = stride == 1 ? &convertRow<1> : &convertRow<4>;
+  for (uint c = 0; c < shape.channels; ++c) {
+    auto to = out.begin() + (size_t(c) * shape.height + y) * width;
+    convert(pixels.begin() + c, nullptr, means[c], factors[c], width, mirror, to);
+  }
+}
+
 void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const {
   auto& stored = image.shape;
   KJ_REQUIRE(out.size() == shape.size() && image.bytes.size() == stored.size());
@@ -221,8 +258,7 @@ void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<f
 
   size_t stride = image.layout == Layout::PLANES ? 1 : stored.channels;
   KJ_REQUIRE(stride == 1 || stride == 3, "interleaved images have 3 channels");
-  auto applyRow = stride == 1 ? rowFunction<1>(augmentation.mirror, subtractImage)
-                              : rowFunction<3>(augmentation.mirror, subtractImage);
+  ConvertRow convert = stride == 1 ? &convertRow<1> : &convertRow<3>;
   int top = augmentation.top, left = augmentation.left;
   bool mirrored = augmentation.mirror;
   int width = shape.width;
@@ -242,8 +278,8 @@ void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<f
       int until = isImage ? end : width;
       if (until > from) {
         size_t first = row + (left + from);
-        applyRow(pixels + first * stride, subtractImage ? mean + first : nullptr, means[c],
-            factors[c], until - from, to + (mirrored ? width - until : from));
+        convert(pixels + first * stride, subtractImage ? mean + first : nullptr, means[c],
+            factors[c], until - from, mirrored, to + (mirrored ? width - until : from));
       }
       auto applyOutside = [&](int x) {
         size_t at = row + sourceOf(left + x, stored.width, padMode);

@@ -58,8 +58,11 @@ public:
 
   // Writes row `y` of the augmented image to `out`, which has the size of `shape`, from pixels that
   // are cut out and resized already: one plane of a row per channel. More planes do not count.
+  void applyRow(kj::ArrayPtr<const float> planes, uint y, bool mirror, kj::ArrayPtr<float> out) const;
+  // The same for pixels that are cut out and have 1 or 4 bytes each, of which the first are the
+  // channels. Not with a mean image.
   void applyRow(
-      kj::ArrayPtr<const float> planes, uint y, bool mirror, kj::ArrayPtr<float> out) const;
+      kj::ArrayPtr<const kj::byte> pixels, uint y, bool mirror, kj::ArrayPtr<float> out) const;
   // Writes the augmented image to `out`, which has the size of `shape`. Not for resized crops.
   void apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const;
 

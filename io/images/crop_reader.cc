@@ -36,12 +36,31 @@ Shrunk shrunk(uint begin, uint size, uint shrink) {
 
 void CropReader::apply(
     const Record& record, Augmentation augmentation, kj::ArrayPtr<float> out) {
+  if (canDecodeCrop(record, augmentation)) {
+    auto& to = augmenter.shape;
+    Region crop{uint(augmentation.top), uint(augmentation.left), to.height, to.width};
+    uint y = 0;
+    return decoder.decodeRegion(record.bytes, record.shape, 1, crop,
+        [&](kj::ArrayPtr<const kj::byte> row) {
+          augmenter.applyRow(row, y++, augmentation.mirror, out);
+        });
+  }
   if (!augmenter.resizes()) {
     return augmenter.apply(pixelsOf(record, decoder), augmentation, out);
   }
   resize(record, augmentation, [&](uint y, kj::ArrayPtr<const float> planes) {
     augmenter.applyRow(planes, y, augmentation.mirror, out);
   });
+}
+
+// Whether the crop keeps its size, and lies in the image of a JPEG file.
+bool CropReader::canDecodeCrop(const Record& record, Augmentation augmentation) const {
+  auto& to = augmenter.shape;
+  bool isInside = augmentation.top >= 0 && augmentation.left >= 0 &&
+                  augmentation.top + to.height <= record.shape.height &&
+                  augmentation.left + to.width <= record.shape.width;
+  return record.encoding == Encoding::JPEG && isInside && !augmenter.resizes() &&
+         augmenter.meanImage.size() == 0;
 }
 
 void CropReader::cut(

@@ -8,8 +8,8 @@
 
 namespace io {
 
-// Decodes and augments records, on one thread. Of a JPEG file whose crop is resized, it decodes
-// only what the crop needs, and shrinks large crops while it decodes them.
+// Decodes and augments records, on one thread. Of a JPEG file it decodes only what the crop needs,
+// where that is possible. Crops that are resized and large shrink while they are decoded.
 class CropReader {
 public:
   // `augmenter` must outlive this object.
@@ -25,6 +25,7 @@ public:
   void copy(const Record& record, kj::ArrayPtr<kj::byte> out);
 
 private:
+  bool canDecodeCrop(const Record& record, Augmentation augmentation) const;
   void resize(const Record& record, Augmentation augmentation,
       kj::FunctionParam<void(uint y, kj::ArrayPtr<const float> planes)> take);
 

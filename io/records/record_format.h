@@ -30,7 +30,7 @@
 
 #include <kj/array.h>
 #include <kj/common.h>
-#include <zlib.h>
+#include <libdeflate.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -76,12 +76,12 @@ struct Description {
 static_assert(sizeof(Description) == 72 && offsetof(Description, crc) == 64);
 
 inline uint32_t checksum(const RecordHeader& header, kj::ArrayPtr<const kj::byte> payload) {
-  auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(&header), offsetof(RecordHeader, crc));
-  return crc32_z(crc, payload.begin(), payload.size());
+  auto crc = libdeflate_crc32(0, &header, offsetof(RecordHeader, crc));
+  return libdeflate_crc32(crc, payload.begin(), payload.size());
 }
 
 inline uint32_t checksum(const Description& description) {
-  return crc32_z(0, reinterpret_cast<const Bytef*>(&description), offsetof(Description, crc));
+  return libdeflate_crc32(0, &description, offsetof(Description, crc));
 }
 
 }  // namespace io
