@@ -57,14 +57,14 @@ double meanDifference(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) 
 }  // namespace
 
 TEST_CASE("CropReader: a crop of a JPEG file is that of its decoded pixels") {
-  ImageShape shape = {3, 120, 150}, batch = {3, 32, 32};
+  ImageShape shape = {3, 120, 150}, batch = {3, 16, 16};
   auto planes = picture(shape);
   auto file = encodeJpeg({shape, Layout::PLANES, planes});
   JpegDecoder decoder;
   auto decoded = toPlanes({shape, Layout::PIXELS, decoder.decode(file, shape)});
   auto jpeg = recordOf(Encoding::JPEG, shape, file);
   auto raw = recordOf(Encoding::RAW, shape, decoded);
-  Augmenter augmenter(configOf(32), batch, batch, nullptr);
+  Augmenter augmenter(configOf(16), batch, batch, nullptr);
   CropReader crops(augmenter);
   auto ofFile = kj::heapArray<float>(batch.size()), ofPixels = kj::heapArray<float>(batch.size());
   uint shrunk = 0;

@@ -138,6 +138,43 @@ private:
   kj::Own<io::Batcher> batcher;
 };
 
+// Writes what other programs need to check our crops (tests/peers/compare_crops.py) into a new
+// folder: the JPEG files of the first records, the images that we make of them (N.f32: float32,
+// channels first), and crops.jsonl with one line per image.
+void dump(const io::RecordDb& db, const io::Augmenter& augmenter, uint64_t seed,
+    kj::StringPtr path) {
+  constexpr uint64_t IMAGES = 200;
+  auto files = kj::newDiskFilesystem();
+  auto place = files->getCurrentPath().evalNative(path);
+  auto folder = files->getRoot().openSubdir(
+      place, kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT);
+  auto reader = io::RecordReader::open(db);
+  io::CropReader crops(augmenter);
+  auto image = kj::heapArray<float>(augmenter.shape.size());
+  kj::Vector<kj::String> lines;
+  for (uint64_t i = 0; i < kj::min(db.count(), IMAGES); ++i) {
+    auto record = reader->read(i);
+    auto drawn = augmenter.draw(seed, 0, i, record.shape);
+    crops.apply(record, drawn, image);
+    folder->openFile(kj::Path(kj::str(i, ".jpg")), kj::WriteMode::CREATE)->writeAll(record.bytes);
+    folder->openFile(kj::Path(kj::str(i, ".f32")), kj::WriteMode::CREATE)
+        ->writeAll(image.asBytes());
+    Json json;
+    json.add("record", i);
+    json.add("size", augmenter.shape.height);
+    json.add("top", drawn.top);
+    json.add("left", drawn.left);
+    json.add("height", drawn.height);
+    json.add("width", drawn.width);
+    json.add("mirror", drawn.mirror ? "true" : "false");
+    json.add("means", kj::str('[', kj::strArray(augmenter.means, ","), ']'));
+    json.add("factors", kj::str('[', kj::strArray(augmenter.factors, ","), ']'));
+    lines.add(json.object());
+  }
+  folder->openFile(kj::Path("crops.jsonl"), kj::WriteMode::CREATE)
+      ->writeAll(kj::str(kj::strArray(lines, "\n"), "\n"));
+}
+
 // A folder with the JPEG files of all records, for other programs. It goes with this object.
 class FilesOf {
 public:
@@ -147,11 +184,8 @@ public:
     auto folder = files->getRoot().openSubdir(place(), kj::WriteMode::MODIFY);
     auto reader = io::RecordReader::open(db);
     for (uint64_t i = 0; i < db.count(); ++i) {
-      auto record = reader->read(i);
-      if (record.encoding != io::Encoding::JPEG) {
-        configs::fail("--peer is for records that are JPEG files, but ", db.path(), " has others");
-      }
-      folder->openFile(kj::Path(kj::str(i, ".jpg")), kj::WriteMode::CREATE)->writeAll(record.bytes);
+      auto file = kj::Path(kj::str(i, ".jpg"));
+      folder->openFile(file, kj::WriteMode::CREATE)->writeAll(reader->read(i).bytes);
     }
   }
   ~FilesOf() noexcept(false) { remove(); }
@@ -227,6 +261,7 @@ private:
   bool json = false;
   kj::Vector<kj::StringPtr> peers;
   kj::StringPtr python = "python3";
+  kj::StringPtr folder;  // of --dump; empty: nothing is written
 };
 
 kj::MainFunc BenchReader::getMain() {
@@ -258,6 +293,8 @@ kj::MainFunc BenchReader::getMain() {
           "repeated; needs data.augment.crop_area")
       .addOptionWithArg({"python"}, wordSetter(python), "PATH",
           "the Python that has these libraries (default: python3)")
+      .addOptionWithArg({"dump"}, wordSetter(folder), "FOLDER",
+          "writes the first crops and their JPEG files into a new folder, and measures nothing")
       .addOption({"json"}, flagSetter(json), "prints one line of JSON instead of a table")
       .callAfterParsing(KJ_BIND_METHOD(*this, run))
       .build();
@@ -268,12 +305,21 @@ Validity BenchReader::run() {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto& config = experiment.data;
   bool resizes = config.augment.resizes();
-  if (!resizes && peers.size() > 0) {
-    return kj::str("--peer needs data.augment.crop_area, such as [0.08, 1]");
+  if (!resizes && (peers.size() > 0 || folder.size() > 0)) {
+    return kj::str("--peer and --dump need data.augment.crop_area, such as [0.08, 1]");
   }
   auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
   uint64_t seed = experiment.train.seed;
   auto augmenter = io::augmenterOf(*dataset, config);
+  auto reader = io::RecordReader::open(dataset->training());
+  bool isJpeg = reader->read(0).encoding == io::Encoding::JPEG;
+  if (!isJpeg && (peers.size() > 0 || folder.size() > 0)) {
+    return kj::str("--peer and --dump are for records that are JPEG files: set data.encoding");
+  }
+  if (folder.size() > 0) {
+    dump(dataset->training(), augmenter, seed, folder);
+    return true;
+  }
   Records records(dataset->training(), augmenter, seed);
   kj::Vector<Row> rows;
   auto addHere = [&](kj::StringPtr key, kj::StringPtr name, uint (Records::*work)()) {
@@ -282,8 +328,6 @@ Validity BenchReader::run() {
                  }});
   };
   addHere("records", "records read", &Records::read);
-  auto reader = io::RecordReader::open(dataset->training());
-  bool isJpeg = reader->read(0).encoding == io::Encoding::JPEG;
   if (isJpeg) addHere("decoded", "whole images decoded", &Records::decode);
   if (isJpeg && resizes) addHere("crops", "crops decoded", &Records::decodeCrop);
   addHere("augmented", "images augmented", &Records::augment);
