@@ -144,8 +144,12 @@ void readRange(configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc,
   most = numbers[1];
 }
 
-// Reads what makes crops of many sizes.
+// Reads what makes crops of many sizes. The resolved experiment leaves these keys out if the file has
+// none of them.
 void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
+  bool resizes = reader.has("crop_area");
+  bool hasAny = resizes || reader.has("crop_aspect") || reader.has("centre_crop");
+  if (!hasAny && !reader.isManual()) return;
   constexpr configs::RealLimits SHARES = {.above = 0, .atMost = 1};
   double areaMin = 0.08, areaMax = 1;
   readRange(reader, "crop_area",
@@ -164,7 +168,6 @@ void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
       "With `crop_area`: the side of the square that validation cuts out of the middle and "
       "resizes to `crop`, as a share of the image's shorter side. The default, 0.875, is 224 / 256.",
       SHARES, 0.875);
-  bool resizes = reader.has("crop_area");
   for (auto key: {"crop_aspect"_kj, "centre_crop"_kj}) {
     if (resizes || !reader.has(key)) continue;
     reader.error(key, kj::str("`", key, "` has no effect without `crop_area`"),
@@ -322,6 +325,24 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   KJ_IF_MAYBE(place, config.source) {
     if (place->size() == 0) {
       reader.error("source", "`source` is empty", "name a folder or an archive, or leave it out");
+    }
+  }
+  config.validationSource = reader.maybePath("validation_source",
+      "For `image_folder`: a folder or an archive with the images for validation. Their folders "
+      "have the names of the training images' classes, or a labels.tsv lies beside them. Absent = "
+      "every tenth image of `source`.");
+  KJ_IF_MAYBE(place, config.validationSource) {
+    bool isFolder = source.format == DatasetSource::FOLDER;
+    if (!isFolder) {
+      reader.error("validation_source",
+          kj::str("the data set `", config.dataset->name, "` has validation images of its own"),
+          "leave `validation_source` out", {"dataset"_kj});
+    } else if (place->size() == 0) {
+      reader.error("validation_source", "`validation_source` is empty",
+          "name a folder or an archive, or leave it out");
+    } else if (!reader.has("source")) {
+      reader.error("validation_source", "`validation_source` needs `source`",
+          "set `source` to the training images");
     }
   }
   config.batchSize = reader.integer("batch_size", "Images per step and worker.", BATCH_SIZES, 128);

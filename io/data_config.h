@@ -88,6 +88,7 @@ struct AugmentConfig {
 // What messages call the settings of a data set: keys of an experiment file, or flags of a command.
 struct SettingNames {
   const char* source = "data.source";
+  const char* validationSource = "data.validation_source";
   const char* dataset = "data.dataset";
   const char* resize = "data.resize_short_side";
   const char* folder = "RUNNER_CACHE";  // the setting of the folder that records are written to
@@ -106,6 +107,9 @@ struct DataConfig {
   // A local folder or mirror. If it is null, RUNNER_DATASETS and then the official address are
   // used.
   kj::Maybe<kj::String> source;
+  // For image folders: a folder or an archive with the validation images. Null: every tenth image
+  // of `source` is for validation.
+  kj::Maybe<kj::String> validationSource;
   // A folder with the packed records, which a launcher has copied to this machine: no key, but an
   // option of a role. Nothing is imported then.
   kj::Maybe<kj::String> copy;

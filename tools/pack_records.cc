@@ -54,6 +54,7 @@ public:
     config.resizeShortSide = 0;
     config.dataset = nullptr;
     config.names = {.source = "--source",
+        .validationSource = "--validation-source",
         .dataset = "--dataset",
         .resize = "--resize",
         .folder = "OUT",
@@ -67,6 +68,10 @@ public:
             "The data set: mnist, fashion_mnist, cifar10 or image_folder. Required.")
         .addOptionWithArg({'s', "source"}, KJ_BIND_METHOD(*this, setSource), "<place>",
             "The source: a folder, an archive, or the address of a mirror.")
+        .addOptionWithArg({"validation-source"}, KJ_BIND_METHOD(*this, setValidationSource),
+            "<place>",
+            "For image_folder: a folder or an archive with the images for validation. Default: "
+            "every tenth image of the source.")
         .addOptionWithArg({'e', "encoding"}, KJ_BIND_METHOD(*this, setEncoding), "<word>",
             "The format of stored pixels: raw or jpeg. JPEG files that need no resizing are kept "
             "as they are. Default: raw; jpeg for image_folder.")
@@ -94,6 +99,14 @@ private:
       return kj::str("there is nothing at `", place, "`. Name a folder, an archive or an address");
     }
     config.source = kj::str(place);
+    return true;
+  }
+
+  kj::MainBuilder::Validity setValidationSource(kj::StringPtr place) {
+    if (io::pathKind(place) == io::PathKind::NOTHING && io::whyNeither(place) == nullptr) {
+      return kj::str("there is nothing at `", place, "`. Name a folder or an archive");
+    }
+    config.validationSource = kj::str(place);
     return true;
   }
 
@@ -131,6 +144,10 @@ private:
   kj::MainBuilder::Validity run() {
     if (out.size() == 0) return kj::str("OUT is empty. Name a new folder, e.g. records/mnist");
     if (config.dataset == nullptr) return kj::str("--dataset is missing: ", unknown(io::DATASETS));
+    bool isFolder = config.dataset->source->format == io::DatasetSource::FOLDER;
+    if (config.validationSource != nullptr && (!isFolder || config.source == nullptr)) {
+      return kj::str("--validation-source needs --dataset image_folder and --source");
+    }
     config.encoding = encoding.orDefault(config.dataset->source->encoding);
     runner::ProgressLine line(STDERR_FILENO);
     interrupted = kj::str("\ninterrupted; ", out, " was not written\n");

@@ -77,12 +77,12 @@ kj::String cacheName(const DataConfig& config) {
   for (auto& file: config.dataset->source->files) add(file.sha256);
   if (config.dataset->source->format == DatasetSource::FOLDER) {
     add(config.onBadRecord == BadRecordPolicy::FAIL ? "fail" : "skip");
-    auto place = findImages(config, configs::environment("RUNNER_DATASETS"));
-    auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
-    add(absolute.toString());
-    add(identityOf(place.images));
-    KJ_IF_MAYBE(labels, place.labels) add(identityOf(*labels));
-    if (pathKind(place.images) == PathKind::FOLDER) {
+    auto addPlace = [&](const ImagePlace& place) {
+      auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
+      add(absolute.toString());
+      add(identityOf(place.images));
+      KJ_IF_MAYBE(labels, place.labels) add(identityOf(*labels));
+      if (pathKind(place.images) != PathKind::FOLDER) return;
       auto below = allBelow(place.images);
       for (auto& name: below.files) {
         add(name);
@@ -94,6 +94,11 @@ kj::String cacheName(const DataConfig& config) {
         add(kj::str(list->size()));
         for (auto& name: *list) add(name);
       }
+    };
+    addPlace(findImages(config, configs::environment("RUNNER_DATASETS")));
+    KJ_IF_MAYBE(place, findValidationImages(config)) {
+      add("validation");
+      addPlace(*place);
     }
   }
   // 64 bits are enough: no two data sets of one user will have the same.
@@ -273,7 +278,13 @@ kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
   // Also if the import is in the cache: a mistyped source must not lead to training on other files.
   requireSourcePlace(config);
   KJ_IF_MAYBE(source, config.source) {
-    if (isPacked(*source)) return kj::str(*source);
+    if (isPacked(*source)) {
+      KJ_IF_MAYBE(own, config.validationSource) {
+        configs::fail(*source, " has packed validation records already, so the images of ", *own,
+            " would not be used. Leave ", config.names.validationSource, " out");
+      }
+      return kj::str(*source);
+    }
     if (hasFile(*source, TRAINING_FILE) || hasFile(*source, VALIDATION_FILE)) {
       configs::fail("the folder of packed records ", *source, " has no ",
           hasFile(*source, TRAINING_FILE) ? VALIDATION_FILE : TRAINING_FILE,

@@ -93,7 +93,8 @@ void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, 
   auto validation = RecordWriter::create(kj::str(into, "/", VALIDATION_FILE), config.names.folder);
   if (config.dataset->source->format == DatasetSource::FOLDER) {
     auto place = findImages(config, datasets);
-    importFolder(config, place, *training, *validation, progress, warn);
+    importFolder(
+        config, place, findValidationImages(config), *training, *validation, progress, warn);
   } else {
     auto files = findFiles(config, datasets, into, progress);
     importFiles(config, files, *training, *validation, progress);

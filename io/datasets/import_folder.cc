@@ -37,15 +37,24 @@ bool isNamedAsImage(kj::StringPtr path) {
 
 class FolderImport {
 public:
-  FolderImport(const DataConfig& config, const ImagePlace& place, Progress& progress, Warn& warn)
+  // `setting` is what messages call the setting that names `place`.
+  FolderImport(const DataConfig& config, const ImagePlace& place, kj::StringPtr setting,
+      Progress& progress, Warn& warn)
       : config(config),
         images(place.images),
         place(place),
+        setting(setting),
         isArchive(pathKind(place.images) == PathKind::FILE),
         progress(progress),
         warn(warn) {}
 
-  void run(RecordWriter& training, RecordWriter& validation) {
+  // Before run(): the images are for validation, and belong to the classes of `training`.
+  void useClassesOf(const FolderImport& training) { classesFrom = training; }
+  // Before run(): the number of the first image. After it: the number of the next one.
+  uint64_t id = 0;
+
+  // Writes every tenth image into `validation`, if there is one, and the others into `training`.
+  void run(RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
     KJ_IF_MAYBE(path, place.labels) {
       labels = readLabels(*path);
       labelsFile = kj::str(*path);
@@ -95,11 +104,32 @@ private:
     tellPassedOver(*members);
     if (entries.size() == 0) refuseWithoutImage();
     if (labelsFile == nullptr) {
-      labels = labelsByFolder(
-          config, images, KJ_MAP(entry, entries) { return kj::str(entry.key); });
+      auto paths = KJ_MAP(entry, entries) {
+        return kj::str(entry.key);
+      };
+      KJ_IF_MAYBE(training, classesFrom) {
+        labels = labelsByKnownFolder(images, kj::mv(paths), training->classFolders());
+      } else {
+        labels = labelsByFolder(config, images, kj::mv(paths));
+      }
     } else {
       checkAllLabelled();
     }
+  }
+
+  // Returns the folders that are classes, by label.
+  kj::Array<kj::String> classFolders() const {
+    KJ_IF_MAYBE(file, labelsFile) {
+      configs::fail("the classes of the training images are those of ", *file,
+          ". Give the validation images a labels.tsv, too");
+    }
+    kj::Vector<kj::String> folders;
+    for (auto& entry: labels) {
+      auto label = entry.value.number;
+      if (folders.size() <= label) folders.resize(label + 1);
+      folders[label] = folderName(entry.key);
+    }
+    return folders.releaseAsArray();
   }
 
   void checkAllLabelled() {
@@ -143,7 +173,7 @@ private:
       // A later entry replaces an earlier one of the same name.
       if (*other != called)
         configs::fail(images, " has two label files, ", *other, " and ", called,
-            ". Remove one of them, or unpack the archive and set ", config.names.source,
+            ". Remove one of them, or unpack the archive and set ", setting,
             " to the right folder");
     }
     auto content = about(name, [&]() { return members.read(LABELS_FILE_BYTES_MAX); });
@@ -176,7 +206,7 @@ private:
   }
 
   // Writes the images of the files that wait. Leaves out those that cannot be used, with a warning.
-  void write(RecordWriter& training, RecordWriter& validation) {
+  void write(RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
     keeper.keep(waiting);
     for (auto& file: waiting) {
       auto& its = classes.findOrCreate(file.label, [&]() {
@@ -185,8 +215,9 @@ private:
       });
       KJ_IF_MAYBE(e, file.problem) leaveOut(file.path, e->getDescription());
       KJ_IF_MAYBE(kept, file.kept) {
-        auto& writer = good % HELD_OUT == HELD_OUT - 1 ? validation : training;
-        writer.add(file.label, good, kept->encoding, kept->shape, kept->bytes, file.path);
+        bool isHeldOut = good % HELD_OUT == HELD_OUT - 1;
+        auto& writer = isHeldOut ? validation.orDefault(training) : training;
+        writer.add(file.label, id++, kept->encoding, kept->shape, kept->bytes, file.path);
         ++its.good;
         ++good;
       }
@@ -232,7 +263,7 @@ private:
     auto what = kj::str(counted(unreadable.count(), "entry", "entries"), " of ", images);
     if (config.onBadRecord == BadRecordPolicy::FAIL) {
       configs::fail("cannot read ", what, ": ", unreadable.names(), "; ",
-          isArchive ? kj::str("unpack the archive and set ", config.names.source, " to the folder")
+          isArchive ? kj::str("unpack the archive and set ", setting, " to the folder")
                     : kj::str("give yourself the right to read and search them"),
           ", or ", config.names.skip);
     }
@@ -257,15 +288,14 @@ private:
   }
 
   [[noreturn]] void refuseWithoutImage() {
-    auto source = config.names.source;
     if (archives.count() == 0) {
-      configs::fail("there is no image in ", images, ": set ", source,
+      configs::fail("there is no image in ", images, ": set ", setting,
           " to a folder or an archive of JPEG files, whose names end in .jpeg or .jpg");
     }
     auto wayOut =
         !isArchive && archives.count() == 1
-            ? kj::str("set ", source, " to ", images, "/", archives.names())
-            : kj::str("unpack each into a folder of its own, and set ", source,
+            ? kj::str("set ", setting, " to ", images, "/", archives.names())
+            : kj::str("unpack each into a folder of its own, and set ", setting,
                   " to the folder that these are in", isArchive ? "" : ", or to one archive");
     configs::fail("there is no image in ", images, ", but ",
         counted(archives.count(), "archive", "archives"), " (", archives.names(), "): ", wayOut);
@@ -309,10 +339,12 @@ private:
   const DataConfig& config;
   kj::StringPtr images;
   const ImagePlace& place;
+  kj::StringPtr setting;
   const bool isArchive;
   Progress& progress;
   Warn& warn;
 
+  kj::Maybe<const FolderImport&> classesFrom;
   Labels labels;
   // of `labels`; filled after the first name was not found
   kj::HashMap<kj::String, kj::StringPtr> composedNames;
@@ -336,9 +368,19 @@ private:
 
 }  // namespace
 
-void importFolder(const DataConfig& config, const ImagePlace& place, RecordWriter& training,
-    RecordWriter& validation, Progress& progress, Warn& warn) {
-  FolderImport(config, place, progress, warn).run(training, validation);
+void importFolder(const DataConfig& config, const ImagePlace& place,
+    const kj::Maybe<ImagePlace>& validationPlace, RecordWriter& training, RecordWriter& validation,
+    Progress& progress, Warn& warn) {
+  FolderImport import(config, place, config.names.source, progress, warn);
+  KJ_IF_MAYBE(own, validationPlace) {
+    import.run(training, nullptr);
+    FolderImport second(config, *own, config.names.validationSource, progress, warn);
+    second.useClassesOf(import);
+    second.id = import.id;
+    second.run(validation, nullptr);
+  } else {
+    import.run(training, validation);
+  }
 }
 
 }  // namespace io

@@ -10,7 +10,9 @@
 namespace io {
 
 // Writes the images of `place` in their order: every tenth into `validation`, the others into
-// `training`. Ids count the images of both. Each record knows the path of its file.
+// `training`. With `validationPlace`, writes all of them into `training`, and all of
+// `validationPlace` into `validation`. If folders are classes, those of `validationPlace` have the
+// names of those of `place`. Ids count the images of both. Each record knows the path of its file.
 //
 // If an archive has several entries of one name, the last one counts, as for tar. `warn` reports
 // this.
@@ -19,7 +21,8 @@ namespace io {
 // `config.onBadRecord`. Entries that are not files are named and left out. Throws if a labelled
 // image is missing, if an image has no label, if an archive has two files of labels, or if there is
 // no image at all. Also throws as labelsByFolder() does.
-void importFolder(const DataConfig& config, const ImagePlace& place, RecordWriter& training,
-    RecordWriter& validation, Progress& progress, Warn& warn);
+void importFolder(const DataConfig& config, const ImagePlace& place,
+    const kj::Maybe<ImagePlace>& validationPlace, RecordWriter& training, RecordWriter& validation,
+    Progress& progress, Warn& warn);
 
 }  // namespace io

@@ -21,6 +21,8 @@ struct Imported {
   kj::Vector<kj::String> warnings;
   kj::Vector<kj::String> paths;  // of all images, training images first
   kj::Vector<uint32_t> labels;
+  kj::Vector<uint64_t> ids;
+  uint64_t training = 0;  // how many of them are for training
 };
 
 // A folder of images, and the result of its import.
@@ -58,13 +60,16 @@ struct Images {
     Warn warn = [&](kj::StringPtr sentence) { result.warnings.add(kj::str(sentence)); };
     auto training = RecordWriter::create(scratch.path("training.mdb"));
     auto validation = RecordWriter::create(scratch.path("validation.mdb"));
-    importFolder(config, findImages(config, nullptr), *training, *validation, progress, warn);
+    importFolder(config, findImages(config, nullptr), findValidationImages(config), *training,
+        *validation, progress, warn);
     training->finish();
     validation->finish();
     for (auto name: {"training.mdb", "validation.mdb"}) {
       auto db = RecordDb::open(scratch.path(name));
       auto reader = RecordReader::open(*db);
+      if (result.paths.size() == 0) result.training = db->count();
       for (uint64_t i = 0; i < db->count(); ++i) {
+        result.ids.add(reader->read(i).id);
         result.labels.add(reader->read(i).label);
         result.paths.add(kj::str(KJ_ASSERT_NONNULL(db->source(i))));
       }
@@ -101,6 +106,53 @@ TEST_CASE("importFolder: labels.tsv beside the images gives their labels") {
   write("cat/10.jpg\t1\ndog/10.jpg\t1\ndog/11.jpg\t1\n");
   CHECK(images.refusal() == kj::str("cat/11.jpg of ", images.folder(), " has no label in ", path,
                                 ". Add its label, or remove the image"));
+}
+
+TEST_CASE("importFolder: a validation source has the validation images, of the same classes") {
+  Images images;
+  images.writeClasses(10);
+  images.scratch.write("val/dog/1.jpg", jpegOf(1));
+  images.scratch.write("val/cat/2.jpg", jpegOf(2));
+  images.config.validationSource = images.scratch.path("val");
+  auto imported = images.import();
+  CHECK(imported.training == 20);
+  REQUIRE(imported.paths.size() == 22);
+  CHECK(imported.paths[20] == "cat/2.jpg");
+  CHECK(imported.labels[20] == 0);
+  CHECK(imported.ids[20] == 20);
+  CHECK(imported.paths[21] == "dog/1.jpg");
+  CHECK(imported.labels[21] == 1);
+  CHECK(imported.ids[21] == 21);
+
+  // Validation images with labels of their own.
+  images.scratch.write("val/labels.tsv", "cat/2.jpg\t7\ndog/1.jpg\t3\n"_kj.asBytes());
+  CHECK(images.import().labels[20] == 7);
+  // Training images whose labels are numbers only.
+  images.scratch.write("val/labels.tsv", "cat/2.jpg\t7\n"_kj.asBytes());
+  CHECK(images.refusal().startsWith(kj::str("dog/1.jpg of ", images.scratch.path("val"))));
+}
+
+TEST_CASE("importFolder: refuses validation images of unknown classes") {
+  Images images;
+  images.writeClasses(2);
+  images.scratch.write("val/bird/1.jpg", jpegOf(1));
+  images.config.validationSource = images.scratch.path("val");
+  CHECK(images.refusal() ==
+        kj::str("1 image of ", images.scratch.path("val"),
+            " lies in a folder that is no class of the training images: bird. Rename or remove the "
+            "folders, or put the labels of all images into labels.tsv"));
+  kj::Vector<kj::String> lines;
+  for (auto name: {"cat/10.jpg", "cat/11.jpg", "dog/10.jpg", "dog/11.jpg"}) {
+    lines.add(kj::str(name, "\t1\n"));
+  }
+  images.write("labels.tsv", kj::str(kj::strArray(lines, "")).asBytes());
+  CHECK(images.refusal() ==
+        kj::str("the classes of the training images are those of ", images.folder(),
+            "/labels.tsv. Give the validation images a labels.tsv, too"));
+  images.config.validationSource = images.scratch.path("nothing");
+  CHECK(images.refusal() ==
+        kj::str("there is nothing at ", images.scratch.path("nothing"),
+            ". Set data.validation_source to a folder or an archive of JPEG files"));
 }
 
 TEST_CASE("importFolder: labels.tsv in an archive gives the labels of its own folder") {

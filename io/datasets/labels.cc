@@ -104,14 +104,15 @@ void checkNoneBeside(kj::StringPtr images, kj::ArrayPtr<const kj::String> folder
     kj::ArrayPtr<const kj::String> folders) {
   auto wayOut =
       pathKind(images) == PathKind::FOLDER
-          ? kj::str("set ", config.names.source, " to ", images, "/", split.training)
-          : kj::str("unpack it and set ", config.names.source, " to its folder ", split.training);
+          ? kj::str("set ", config.names.source, " to ", images, "/", split.training, " and ",
+                config.names.validationSource, " to ", images, "/", split.validation)
+          : kj::str("unpack it and set ", config.names.source, " to its folder ", split.training,
+                " and ", config.names.validationSource, " to ", split.validation);
   configs::fail(images, " has the folders ", split.training, " and ", split.validation,
       ", which would become one data set of ", folders.size(), " classes (",
       kj::strArray(folders.slice(0, kj::min(folders.size(), size_t(3))), ", "),
       folders.size() > 3 ? ", …" : "", "): ", wayOut,
-      " (every tenth of its images is used for validation then), or put the labels of all images "
-      "into labels.tsv beside them");
+      ", or put the labels of all images into labels.tsv beside them");
 }
 
 }  // namespace
@@ -176,6 +177,34 @@ Labels labelsByFolder(const DataConfig& config, kj::StringPtr images, kj::Array<
   for (auto& path: paths) {
     auto place = std::lower_bound(folders.begin(), folders.end(), folderName(path));
     labels.upsert(kj::mv(path), Label{uint32_t(place - folders.begin())}, [](Label&, Label&&) {});
+  }
+  return labels;
+}
+
+Labels labelsByKnownFolder(kj::StringPtr images, kj::Array<kj::String> paths,
+    kj::ArrayPtr<const kj::String> classes) {
+  constexpr uint32_t SEVERAL = kj::maxValue;
+  kj::HashMap<kj::StringPtr, uint32_t> byPath, byName;
+  for (auto i: kj::indices(classes)) {
+    byPath.insert(classes[i], i);
+    byName.upsert(baseName(classes[i]), i, [](uint32_t& label, uint32_t) { label = SEVERAL; });
+  }
+  Labels labels;
+  LeftOut unknown;
+  for (auto& path: paths) {
+    auto folder = folderName(path);
+    auto label = byPath.find(folder).orDefault(byName.find(baseName(folder)).orDefault(SEVERAL));
+    if (label == SEVERAL) {
+      unknown.add(folder);
+    } else {
+      labels.upsert(kj::mv(path), Label{label}, [](Label&, Label&&) {});
+    }
+  }
+  if (unknown.count() > 0) {
+    configs::fail(counted(unknown.count(), "image", "images"), " of ", images,
+        unknown.count() == 1 ? " lies in a folder" : " lie in folders",
+        " that is no class of the training images: ", unknown.names(),
+        ". Rename or remove the folders, or put the labels of all images into labels.tsv");
   }
   return labels;
 }

@@ -40,15 +40,14 @@ TEST_CASE("labelsByFolder: refuses folders for training and validation as classe
         kj::str(folder,
             " has the folders train and val, which would become one data set of 4 classes "
             "(train/cat, train/dog, val/cat, …): set data.source to ",
-            folder,
-            "/train (every tenth of its images is used for validation then), or put the labels of "
-            "all images into labels.tsv beside them"));
+            folder, "/train and data.validation_source to ", folder,
+            "/val, or put the labels of all images into labels.tsv beside them"));
   // The same with other names, below other folders, and in an archive.
   CHECK(refusal("x.tar", {"a/Training/cat/1.jpg"_kj, "a/Test/cat/3.jpg"_kj}) ==
         "x.tar has the folders a/Training and a/Test, which would become one data set of 2 classes "
         "(a/Test/cat, a/Training/cat): unpack it and set data.source to its folder a/Training "
-        "(every tenth of its images is used for validation then), or put the labels of all images "
-        "into labels.tsv beside them");
+        "and data.validation_source to a/Test, or put the labels of all images into labels.tsv "
+        "beside them");
   CHECK(refusal(folder, {"cat/train/1.jpg"_kj, "cat/valid/1.jpg"_kj}).size() > 0);
   CHECK(refusal(folder, {"Train/cat/1.jpg"_kj, "VAL/cat/2.jpg"_kj}).size() > 0);
   CHECK(refusal(folder, {"training/cat/1.jpg"_kj, "validation/cat/2.jpg"_kj}).size() > 0);
@@ -59,6 +58,19 @@ TEST_CASE("labelsByFolder: refuses folders for training and validation as classe
   // The same without a folder for training.
   CHECK(tests::contains(refusal(folder, {"test/cat/1.jpg"_kj, "val/cat/2.jpg"_kj}),
       " has the folders val and test, which would become one data set of 2 classes "));
+}
+
+TEST_CASE("labelsByKnownFolder: finds classes by their path, or else by their name") {
+  auto known = kj::arr(kj::str("train/cat"), kj::str("train/big/dog"), kj::str("train/small/dog"));
+  auto labels = labelsByKnownFolder(
+      "x.tar", paths({"val/cat/1.jpg"_kj, "train/small/dog/2.jpg"_kj, "cat/3.jpg"_kj}), known);
+  CHECK(KJ_ASSERT_NONNULL(labels.find("val/cat/1.jpg"_kj)).number == 0);
+  CHECK(KJ_ASSERT_NONNULL(labels.find("train/small/dog/2.jpg"_kj)).number == 2);
+  CHECK(KJ_ASSERT_NONNULL(labels.find("cat/3.jpg"_kj)).number == 0);
+  CHECK(thrownBy([&]() {
+    labelsByKnownFolder("x.tar", paths({"val/dog/1.jpg"_kj, "val/cat/2.jpg"_kj}), known);
+  }) == "1 image of x.tar lies in a folder that is no class of the training images: val/dog. "
+        "Rename or remove the folders, or put the labels of all images into labels.tsv");
 }
 
 TEST_CASE("labelsByFolder: refuses images beside the folders of the classes") {

@@ -238,28 +238,24 @@ void requireSourcePlace(const DataConfig& config) {
   }
 }
 
-ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {
-  auto& kind = *config.dataset;
-  auto sourceName = config.names.source;
-  kj::String path;
-  KJ_IF_MAYBE(s, config.source) {
-    if (isAddress(*s)) {
-      configs::fail("images cannot be read from ", *s, ". Download the archive and set ",
-          sourceName, " to its path");
-    }
-    // Messages show the last name of the path.
-    path = withoutSlash(*s);
-  } else KJ_IF_MAYBE(d, datasets) {
-    path = kj::str(*d, "/", kind.source->folder);
-  } else {
-    configs::fail("the data set ", kind.name, " needs a folder of your own. Set ", sourceName,
-        " to a folder or an archive of JPEG files", config.names.otherwise);
+namespace {
+
+// Returns the path that a setting names, without its last slash: messages show its last name.
+kj::String localPath(kj::StringPtr place, kj::StringPtr setting) {
+  if (isAddress(place)) {
+    configs::fail("images cannot be read from ", place, ". Download the archive and set ", setting,
+        " to its path");
   }
+  return withoutSlash(place);
+}
+
+// Returns the place at `path`, which `setting` names.
+ImagePlace imagesAt(kj::String path, kj::StringPtr setting, kj::StringPtr otherwise) {
   KJ_IF_MAYBE(why, whyUnreadable(path)) configs::fail("cannot access ", path, ": ", *why);
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
     auto wayOut = kj::str(
-        ". Set ", sourceName, " to a folder or an archive of JPEG files", config.names.otherwise);
+        ". Set ", setting, " to a folder or an archive of JPEG files", otherwise);
     KJ_IF_MAYBE(why, whyNeither(path)) {
       configs::fail(path, " (", *why, ") is not a folder or an archive", wayOut);
     }
@@ -289,6 +285,25 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
   }
   place.images = kj::mv(path);
   return place;
+}
+
+}  // namespace
+
+ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {
+  auto& kind = *config.dataset;
+  auto setting = config.names.source, otherwise = config.names.otherwise;
+  KJ_IF_MAYBE(s, config.source) return imagesAt(localPath(*s, setting), setting, otherwise);
+  KJ_IF_MAYBE(d, datasets) {
+    return imagesAt(kj::str(*d, "/", kind.source->folder), setting, otherwise);
+  }
+  configs::fail("the data set ", kind.name, " needs a folder of your own. Set ", setting,
+      " to a folder or an archive of JPEG files", otherwise);
+}
+
+kj::Maybe<ImagePlace> findValidationImages(const DataConfig& config) {
+  auto setting = config.names.validationSource;
+  KJ_IF_MAYBE(s, config.validationSource) return imagesAt(localPath(*s, setting), setting, "");
+  return nullptr;
 }
 
 }  // namespace io

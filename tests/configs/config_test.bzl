@@ -37,7 +37,11 @@ PARAMETERS = {
 }
 
 # Files that leave it to the user to name a folder of images.
-NEED_SOURCE = ["ilsvrc12_inception_bn_cuda", "imagenet_inception_bn"]
+NEED_SOURCE = [
+    "ilsvrc12_inception_bn_cuda",
+    "imagenet_inception_bn",
+    "imagenet_resized_crop",
+]
 
 def config_tests(files):
     """Tests each of `files` (`x.toml`, beside the BUILD file that calls) as the target x."""

@@ -1,6 +1,11 @@
-// A JPEG file: its header, its pixels in colour and grey, and the image that an import keeps of it.
+// A JPEG file: its header, its pixels in colour and grey, a part of it, crops of it, and the image
+// that an import keeps of it.
 #include "io/images/jpeg.h"
 
+#include <kj/debug.h>
+#include <string.h>
+
+#include "io/images/crop_reader.h"
 #include "io/images/kept_image.h"
 #include "io/testing/scratch.h"
 #include "tests/fuzz/fuzz.h"
@@ -17,13 +22,51 @@ const io::DataConfig& resized() {
   return CONFIG;
 }
 
+const io::Augmenter& cropping() {
+  static const io::AugmentConfig CONFIG = []() {
+    io::AugmentConfig config;
+    config.crop = 4;
+    config.areaMin = 0.01;
+    config.areaMax = 1;
+    config.aspectMin = 0.2;
+    config.aspectMax = 5;
+    return config;
+  }();
+  static const io::Augmenter AUGMENTER(CONFIG, {3, 4, 4}, {3, 4, 4}, nullptr);
+  return AUGMENTER;
+}
+
+// The pixels of a part are those of the whole image. Which part, the first bytes of its data say.
+void requireSamePart(io::JpegDecoder& decoder, Bytes file, io::ImageShape shape) {
+  auto whole = kj::heapArray<kj::byte>(decoder.decode(file, shape));
+  uint seed = file[file.size() / 2] * 256 + file[file.size() / 3];
+  uint top = seed % shape.height, left = seed / 7 % shape.width;
+  io::Region region{top, left, 1 + seed / 3 % (shape.height - top),
+      1 + seed / 5 % (shape.width - left)};
+  uint y = top;
+  decoder.decodeRegion(file, shape, 1, region, [&](Bytes row) {
+    KJ_ASSERT(row.size() == 4 * region.width);
+    auto expected = whole.begin() + (size_t(y++) * shape.width + left) * 3;
+    for (uint x = 0; x < region.width; ++x) {
+      KJ_ASSERT(memcmp(&row[4 * x], expected + 3 * x, 3) == 0, "a part has other pixels", x, y);
+    }
+  });
+  KJ_ASSERT(y == top + region.height);
+}
+
 }  // namespace
 
 void feed(Bytes input) {
   // One for all inputs: a file that is refused must not disturb those after it.
   static io::JpegDecoder decoder;
+  static io::CropReader crops(cropping());
+  static auto pixels = kj::heapArray<float>(cropping().shape.size());
   auto shape = decoder.shapeOf(input);
-  decoder.decode(input, shape);
+  io::Record record{0, 0, io::Encoding::JPEG, shape, input};
+  for (uint i = 0; i < 3; ++i) {
+    refusalOf([&]() { crops.apply(record, cropping().draw(1, 0, i, shape), pixels); });
+  }
+  requireSamePart(decoder, input, shape);
   refusalOf([&]() { decoder.decode(input, {1, shape.height, shape.width}); });
   refusalOf([&]() { io::keepJpeg(resized(), input, decoder); });
 }
