@@ -2,7 +2,6 @@
 // that an import keeps of it.
 #include "io/images/jpeg.h"
 
-#include <kj/debug.h>
 #include <string.h>
 
 #include "io/images/crop_reader.h"
@@ -45,13 +44,13 @@ void requireSamePart(io::JpegDecoder& decoder, Bytes file, io::ImageShape shape)
       1 + seed / 5 % (shape.width - left)};
   uint y = top;
   decoder.decodeRegion(file, shape, 1, region, [&](Bytes row) {
-    KJ_ASSERT(row.size() == 4 * region.width);
+    must(row.size() == 4 * size_t(region.width), "a part has its width");
     auto expected = whole.begin() + (size_t(y++) * shape.width + left) * 3;
     for (uint x = 0; x < region.width; ++x) {
-      KJ_ASSERT(memcmp(&row[4 * x], expected + 3 * x, 3) == 0, "a part has other pixels", x, y);
+      must(memcmp(&row[4 * x], expected + 3 * x, 3) == 0, "a part has the pixels of the image");
     }
   });
-  KJ_ASSERT(y == top + region.height);
+  must(y == top + region.height, "a part has its height");
 }
 
 }  // namespace
