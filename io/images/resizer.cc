@@ -13,8 +13,10 @@ namespace io {
 namespace {
 
 // Vectors, because the compiler does not find these by itself.
-using Floats = float __attribute__((vector_size(32), aligned(4), may_alias));
-using Pixel = float __attribute__((vector_size(16), aligned(4), may_alias));
+using AlignedFloats = float __attribute__((vector_size(32)));
+using Floats [[gnu::aligned(4), gnu::may_alias]] = AlignedFloats;
+using AlignedPixel = float __attribute__((vector_size(16)));
+using Pixel [[gnu::aligned(4), gnu::may_alias]] = AlignedPixel;
 static_assert(sizeof(Floats) == 2 * sizeof(Pixel));
 static_assert(sizeof(Pixel) == Resizer::VALUES * sizeof(float));
 
