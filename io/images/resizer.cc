@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "configs/language/each_instruction_set.h"
 
@@ -13,15 +14,24 @@ namespace io {
 namespace {
 
 // Vectors, because the compiler does not find these by itself.
-using AlignedFloats = float __attribute__((vector_size(32)));
-using Floats [[gnu::aligned(4), gnu::may_alias]] = AlignedFloats;
-using AlignedPixel = float __attribute__((vector_size(16)));
-using Pixel [[gnu::aligned(4), gnu::may_alias]] = AlignedPixel;
+using Floats = float __attribute__((vector_size(32)));
+using Pixel = float __attribute__((vector_size(16)));
 static_assert(sizeof(Floats) == 2 * sizeof(Pixel));
 static_assert(sizeof(Pixel) == Resizer::VALUES * sizeof(float));
+constexpr size_t FLOATS = sizeof(Floats) / sizeof(float);
+
+template <typename Vector>
+[[gnu::always_inline]] inline void load(Vector& to, const float* from) {
+  memcpy(&to, from, sizeof(to));
+}
+template <typename Vector>
+[[gnu::always_inline]] inline void store(float* to, const Vector& from) {
+  memcpy(to, &from, sizeof(from));
+}
 
 // Values that blend() computes at once, in registers.
-constexpr size_t BLOCK = 32;
+constexpr size_t VECTORS = 4;
+constexpr size_t BLOCK = VECTORS * FLOATS;
 
 EACH_INSTRUCTION_SET
 void convert(const kj::byte* __restrict__ from, size_t count, float* __restrict__ to) {
@@ -35,14 +45,18 @@ EACH_INSTRUCTION_SET
 void blend(const float* rows, size_t stride, uint first, uint kept, const float* weights, uint count,
     float* __restrict__ out) {
   for (size_t begin = 0; begin < stride; begin += BLOCK) {
-    Floats sums[4] = {};
+    Floats sums[VECTORS] = {};
     uint at = first;
     for (uint k = 0; k < count; ++k) {
-      auto values = reinterpret_cast<const Floats*>(rows + at * stride + begin);
-      for (uint i = 0; i < 4; ++i) sums[i] += weights[k] * values[i];
+      auto values = rows + at * stride + begin;
+      for (uint i = 0; i < VECTORS; ++i) {
+        Floats next;
+        load(next, values + i * FLOATS);
+        sums[i] += weights[k] * next;
+      }
       at = at + 1 == kept ? 0 : at + 1;
     }
-    for (uint i = 0; i < 4; ++i) reinterpret_cast<Floats*>(out + begin)[i] = sums[i];
+    for (uint i = 0; i < VECTORS; ++i) store(out + begin + i * FLOATS, sums[i]);
   }
 }
 
@@ -53,10 +67,15 @@ template <uint PAIRS>
     const float* weights, uint pairs, uint size, float* __restrict__ out) {
   if (PAIRS > 0) pairs = PAIRS;
   auto sumOf = [&](uint x) __attribute__((always_inline)) -> Pixel {
-    auto from = reinterpret_cast<const Floats*>(pixels + taps[x].first * Resizer::VALUES);
-    auto weight = reinterpret_cast<const Floats*>(weights) + size_t(x) * pairs;
+    auto from = pixels + taps[x].first * Resizer::VALUES;
+    auto weight = weights + size_t(x) * pairs * FLOATS;
     Floats both = {};
-    for (uint k = 0; k < pairs; ++k) both += from[k] * weight[k];
+    for (uint k = 0; k < pairs; ++k) {
+      Floats two, twoWeights;
+      load(two, from + k * FLOATS);
+      load(twoWeights, weight + k * FLOATS);
+      both += two * twoWeights;
+    }
     return __builtin_shufflevector(both, both, 0, 1, 2, 3) +
            __builtin_shufflevector(both, both, 4, 5, 6, 7);
   };
@@ -67,11 +86,11 @@ template <uint PAIRS>
     Pixel ab23 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
     Pixel cd01 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
     Pixel cd23 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    auto plane = [&](uint v) -> Pixel& { return *reinterpret_cast<Pixel*>(out + v * size + x); };
-    plane(0) = __builtin_shufflevector(ab01, cd01, 0, 1, 4, 5);
-    plane(1) = __builtin_shufflevector(ab01, cd01, 2, 3, 6, 7);
-    plane(2) = __builtin_shufflevector(ab23, cd23, 0, 1, 4, 5);
-    plane(3) = __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7);
+    Pixel planes[] = {__builtin_shufflevector(ab01, cd01, 0, 1, 4, 5),
+        __builtin_shufflevector(ab01, cd01, 2, 3, 6, 7),
+        __builtin_shufflevector(ab23, cd23, 0, 1, 4, 5),
+        __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7)};
+    for (uint v = 0; v < Resizer::VALUES; ++v) store(out + v * size + x, planes[v]);
   }
   for (; x < size; ++x) {
     Pixel sum = sumOf(x);
