@@ -12,6 +12,8 @@ struct VerbTimes {
   double backward_s = 0;
   double push_s = 0;
   double pull_s = 0;
+
+  double all_s() const { return read_s + forward_s + backward_s + push_s + pull_s; }
 };
 
 // Measures the time between two calls.

@@ -11,6 +11,7 @@
 #include "runner/logs/run_folder.h"
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -333,6 +334,18 @@ kj::Maybe<VerbTimes> meanStep(const RunRecord& record) {
     mean.pull_s += epoch.verbs.pull_s * factor;
   }
   return mean;
+}
+
+kj::Maybe<kj::String> readerHint(const RunRecord& record) {
+  constexpr double LEAST = 0.1;
+  KJ_IF_MAYBE(mean, meanStep(record)) {
+    double share = mean->read_s / mean->all_s();
+    if (!(share >= LEAST)) return nullptr;
+    return kj::str("hint: the run was reader-bound: for ", fixedPoint(100 * share, 0),
+        " % of a step, workers waited for records. More data.reader_threads help where cores are "
+        "free, smaller images (data.resize_short_side) everywhere");
+  }
+  return nullptr;
 }
 
 }  // namespace runner

@@ -99,5 +99,7 @@ kj::Maybe<double> meanImages_per_s(const RunRecord& record);
 
 // Returns where the time of a step goes, as means over the same epochs. Null without steps.
 kj::Maybe<VerbTimes> meanStep(const RunRecord& record);
+// Returns a sentence for users whose workers wait for records for at least a tenth of these steps.
+kj::Maybe<kj::String> readerHint(const RunRecord& record);
 
 }  // namespace runner

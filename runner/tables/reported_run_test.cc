@@ -62,6 +62,18 @@ kj::String compared(const ReportedRun& run) {
   return kj::strArray(lines, "");
 }
 
+TEST_CASE("readerHint: says so if workers wait for records") {
+  auto reading = run();
+  CHECK(readerHint(reading.record) == nullptr);
+  // The first epoch does not count.
+  reading.record.epochRecords[0].verbs.read_s = 10;
+  CHECK(readerHint(reading.record) == nullptr);
+  for (auto& epoch: reading.record.epochRecords.slice(1, 3)) epoch.verbs.read_s = 0.25;
+  CHECK(KJ_ASSERT_NONNULL(readerHint(reading.record))
+            .startsWith("hint: the run was reader-bound: for 20 % of a step, workers waited"));
+  CHECK(readerHint(RunRecord()) == nullptr);
+}
+
 TEST_CASE("meanEpoch_s: leaves out the first epoch, which warms up, unless it is the only one") {
   auto all = run();
   CHECK(meanEpoch_s(all.record) == 2);

@@ -202,19 +202,19 @@ TextTable publishedTable(Runs runs) {
 TextTable stepTimesTable(Runs runs) {
   kj::Vector<kj::Array<kj::String>> rows;
   auto header = labelled(runs, "run",
-      cells("read", "forward", "backward", "push", "pull", "ms per step", "pushed", "pulled",
-          "per step and worker"));
+      cells("read", "forward", "backward", "push", "pull", "ms per step", "% read", "pushed",
+          "pulled", "per step and worker"));
   for (auto& run: runs) {
     auto& record = run.record;
     KJ_IF_MAYBE(mean, meanStep(record)) {
       auto ms = [](double seconds) { return figureText(seconds * 1e3, 2); };
       auto& last = record.epochRecords.back();
-      double sum = mean->read_s + mean->forward_s + mean->backward_s + mean->push_s + mean->pull_s;
+      double sum_s = mean->all_s();
       double traffic = last.pushed_bytes + last.pulled_bytes;
       double workers = kj::max(1u, last.workers);
       rows.add(labelled(runs, run.label,
           cells(ms(mean->read_s), ms(mean->forward_s), ms(mean->backward_s), ms(mean->push_s),
-              ms(mean->pull_s), ms(sum), bytesCell(last.pushed_bytes), bytesCell(last.pulled_bytes),
+              ms(mean->pull_s), ms(sum_s), figureText(100 * mean->read_s / sum_s, 0), bytesCell(last.pushed_bytes), bytesCell(last.pulled_bytes),
               bytesCell(traffic / workers / last.step))));
     }
   }

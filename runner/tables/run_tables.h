@@ -35,7 +35,8 @@ kj::Array<kj::String> resizeNotes(const RunRecord& record);
 // The first column is there only if there are several runs. No rows if nothing was published.
 TextTable publishedTable(kj::ArrayPtr<const ReportedRun> runs);
 
-// Returns where a step's time goes, in ms, and the traffic of a step.
+// Returns where a step's time goes, in ms, which share of it reading takes, and the traffic of a
+// step.
 TextTable stepTimesTable(kj::ArrayPtr<const ReportedRun> runs);
 
 // Returns CPU, cores, memory, instruction set and version. One row for all runs if they agree.

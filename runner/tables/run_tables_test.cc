@@ -50,8 +50,8 @@ TEST_CASE("machineTable: one row if all runs were on one machine, else one row p
 TEST_CASE("stepTimesTable: has the five verbs in ms per step, and the traffic") {
   auto one = kj::arr(testRun("x/1", 0.9));
   CHECK(formatTable(stepTimesTable(one), TableFormat::CSV) ==
-        "read,forward,backward,push,pull,ms per step,pushed,pulled,per step and "
-        "worker\n1.00,2.00,3.00,4.00,5.00,15.00,1.0 MiB,1.0 MiB,102.4 KiB\n");
+        "read,forward,backward,push,pull,ms per step,% read,pushed,pulled,per step and "
+        "worker\n1.00,2.00,3.00,4.00,5.00,15.00,7,1.0 MiB,1.0 MiB,102.4 KiB\n");
 }
 
 }  // namespace
