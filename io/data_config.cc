@@ -144,8 +144,8 @@ void readRange(configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc,
   most = numbers[1];
 }
 
-// Reads what makes crops of many sizes. The resolved experiment leaves these keys out if the file has
-// none of them.
+// Reads what makes crops of many sizes. The resolved experiment leaves these keys out if the file
+// has none of them.
 void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
   bool resizes = reader.has("crop_area");
   bool hasAny = resizes || reader.has("crop_aspect") || reader.has("centre_crop");
@@ -166,7 +166,8 @@ void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
       {.above = 0, .atMost = 100}, config.aspectMin, config.aspectMax);
   config.centreCrop = reader.real("centre_crop",
       "With `crop_area`: the side of the square that validation cuts out of the middle and "
-      "resizes to `crop`, as a share of the image's shorter side. The default, 0.875, is 224 / 256.",
+      "resizes to `crop`, as a share of the image's shorter side. The default, 0.875, is 224 / "
+      "256.",
       SHARES, 0.875);
   for (auto key: {"crop_aspect"_kj, "centre_crop"_kj}) {
     if (resizes || !reader.has(key)) continue;

@@ -71,7 +71,7 @@ struct AugmentConfig {
   double areaMax = 0;
   double aspectMin = 0;  // their width, divided by their height
   double aspectMax = 0;
-  double centreCrop = 0;          // in validation: their side as a share of the image's shorter side
+  double centreCrop = 0;  // in validation: their side as a share of the image's shorter side
   Mirror mirror = Mirror::NEVER;  // in training only
   // subtract the mean of the training images before augmentation
   bool meanImage = false;

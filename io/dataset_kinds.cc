@@ -116,7 +116,8 @@ constexpr DatasetKind ROWS[] = {
     {"image_folder",
         "JPEG files in `source`, a folder or archive. Each image's class is its sub-folder, or its "
         "line `path<TAB>label` in a file `labels.tsv`. That file is in the folder or archive, or "
-        "beside the archive. Every tenth image is used for validation, unless `validation_source` is set.",
+        "beside the archive. Every tenth image is used for validation, unless `validation_source` "
+        "is set.",
         &IMAGE_FOLDER},
 };
 

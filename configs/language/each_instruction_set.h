@@ -1,4 +1,5 @@
-// configs/language/each_instruction_set.h: plain loops in the instruction set of the machine at hand.
+// configs/language/each_instruction_set.h: plain loops in the instruction set of the machine at
+// hand.
 #pragma once
 
 // To be written before a function. The compiler then makes three versions of the function: for the

@@ -69,6 +69,11 @@ public:
   explicit ImageReader(const Work& work)
       : work(work), reader(RecordReader::open(work.records)), crops(work.augmenter) {}
 
+  // The sample will be read soon.
+  void prefetch(Stream::Sample sample) {
+    if (work.form != BatchForm::NUMBERS) reader->prefetch(sample.record);
+  }
+
   // Fills one row of a batch. If the record is bad, throws a sentence that names it.
   void read(Stream::Sample sample, const View& view, Slot& slot, size_t row) {
     if (work.form == BatchForm::NUMBERS) {
@@ -129,6 +134,7 @@ public:
     slot.reports.clear();
     auto& plan = slot.plan;
     for (size_t i = 0; i < plan.count && !work.stopping; ++i) {
+      if (i + 1 < plan.count) reader.prefetch(plan.samples[i + 1]);
       if (readGood(slot, i)) {
         ++slot.images;
         continue;

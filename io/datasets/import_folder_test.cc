@@ -146,9 +146,9 @@ TEST_CASE("importFolder: refuses validation images of unknown classes") {
     lines.add(kj::str(name, "\t1\n"));
   }
   images.write("labels.tsv", kj::str(kj::strArray(lines, "")).asBytes());
-  CHECK(images.refusal() ==
-        kj::str("the classes of the training images are those of ", images.folder(),
-            "/labels.tsv. Give the validation images a labels.tsv, too"));
+  CHECK(images.refusal() == kj::str("the classes of the training images are those of ",
+                                images.folder(),
+                                "/labels.tsv. Give the validation images a labels.tsv, too"));
   images.config.validationSource = images.scratch.path("nothing");
   CHECK(images.refusal() ==
         kj::str("there is nothing at ", images.scratch.path("nothing"),

@@ -181,8 +181,8 @@ Labels labelsByFolder(const DataConfig& config, kj::StringPtr images, kj::Array<
   return labels;
 }
 
-Labels labelsByKnownFolder(kj::StringPtr images, kj::Array<kj::String> paths,
-    kj::ArrayPtr<const kj::String> classes) {
+Labels labelsByKnownFolder(
+    kj::StringPtr images, kj::Array<kj::String> paths, kj::ArrayPtr<const kj::String> classes) {
   constexpr uint32_t SEVERAL = kj::maxValue;
   kj::HashMap<kj::StringPtr, uint32_t> byPath, byName;
   for (auto i: kj::indices(classes)) {

@@ -42,7 +42,7 @@ Labels labelsByFolder(const DataConfig& config, kj::StringPtr images, kj::Array<
 // Labels images by folder, with the numbers that `classes` (folders, by label) have for others: a
 // folder is the class of the same path, or else the only one of the same last name. Throws if there
 // is no such class.
-Labels labelsByKnownFolder(kj::StringPtr images, kj::Array<kj::String> paths,
-    kj::ArrayPtr<const kj::String> classes);
+Labels labelsByKnownFolder(
+    kj::StringPtr images, kj::Array<kj::String> paths, kj::ArrayPtr<const kj::String> classes);
 
 }  // namespace io

@@ -254,8 +254,7 @@ ImagePlace imagesAt(kj::String path, kj::StringPtr setting, kj::StringPtr otherw
   KJ_IF_MAYBE(why, whyUnreadable(path)) configs::fail("cannot access ", path, ": ", *why);
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
-    auto wayOut = kj::str(
-        ". Set ", setting, " to a folder or an archive of JPEG files", otherwise);
+    auto wayOut = kj::str(". Set ", setting, " to a folder or an archive of JPEG files", otherwise);
     KJ_IF_MAYBE(why, whyNeither(path)) {
       configs::fail(path, " (", *why, ") is not a folder or an archive", wayOut);
     }

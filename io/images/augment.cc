@@ -33,8 +33,8 @@ kj::Array<float> perChannel(kj::ArrayPtr<const double> numbers, uint channels, d
   return result.finish();
 }
 
-// By SSE2, which every x86-64 has: the compiler does not find these vectors by itself, and most rows
-// are too short for larger ones.
+// By SSE2, which every x86-64 has: the compiler does not find these vectors by itself, and most
+// rows are too short for larger ones.
 constexpr size_t LANES = 4;
 
 // Returns one channel of LANES pixels.

@@ -58,7 +58,8 @@ public:
 
   // Writes row `y` of the augmented image to `out`, which has the size of `shape`, from pixels that
   // are cut out and resized already: one plane of a row per channel. More planes do not count.
-  void applyRow(kj::ArrayPtr<const float> planes, uint y, bool mirror, kj::ArrayPtr<float> out) const;
+  void applyRow(
+      kj::ArrayPtr<const float> planes, uint y, bool mirror, kj::ArrayPtr<float> out) const;
   // The same for pixels that are cut out and have 1 or 4 bytes each, of which the first are the
   // channels. Not with a mean image.
   void applyRow(

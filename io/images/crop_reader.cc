@@ -11,12 +11,12 @@ namespace {
 constexpr uint VALUES = Resizer::VALUES;
 
 // Returns by how much an image may shrink while it is decoded, if `crop` is to have the size `to`.
-// The resizer still has to halve its sides, so that the result hardly differs: from Pillow's, by 0.5
-// grey levels in the mean of 200 photographs. Without that condition it was 1.0.
+// The resizer still has to halve its sides, so that the result hardly differs: from Pillow's, by
+// 0.5 grey levels in the mean of 200 photographs. Without that condition it was 1.0.
 uint shrinkFor(Region crop, ImageShape to) {
   uint shrink = 1;
-  while (shrink < 8 && crop.height >= 4 * shrink * to.height &&
-         crop.width >= 4 * shrink * to.width) {
+  while (
+      shrink < 8 && crop.height >= 4 * shrink * to.height && crop.width >= 4 * shrink * to.width) {
     shrink *= 2;
   }
   return shrink;
@@ -35,14 +35,13 @@ Shrunk shrunk(uint begin, uint size, uint shrink) {
 
 }  // namespace
 
-void CropReader::apply(
-    const Record& record, Augmentation augmentation, kj::ArrayPtr<float> out) {
+void CropReader::apply(const Record& record, Augmentation augmentation, kj::ArrayPtr<float> out) {
   if (canDecodeCrop(record, augmentation)) {
     auto& to = augmenter.shape;
     Region crop{uint(augmentation.top), uint(augmentation.left), to.height, to.width};
     uint y = 0;
-    return decoder.decodeRegion(record.bytes, record.shape, 1, crop,
-        [&](kj::ArrayPtr<const kj::byte> row) {
+    return decoder.decodeRegion(
+        record.bytes, record.shape, 1, crop, [&](kj::ArrayPtr<const kj::byte> row) {
           augmenter.applyRow(row, y++, augmentation.mirror, out);
         });
   }
@@ -64,8 +63,7 @@ bool CropReader::canDecodeCrop(const Record& record, Augmentation augmentation) 
          augmenter.meanImage.size() == 0;
 }
 
-void CropReader::cut(
-    const Record& record, Augmentation augmentation, kj::ArrayPtr<kj::byte> out) {
+void CropReader::cut(const Record& record, Augmentation augmentation, kj::ArrayPtr<kj::byte> out) {
   if (!augmenter.resizes()) {
     return augmenter.cut(pixelsOf(record, decoder), augmentation, out);
   }
@@ -87,8 +85,8 @@ void CropReader::resize(const Record& record, Augmentation augmentation,
     kj::FunctionParam<void(uint y, kj::ArrayPtr<const float> planes)> take) {
   auto& stored = record.shape;
   auto& to = augmenter.shape;
-  Region crop{uint(augmentation.top), uint(augmentation.left), augmentation.height,
-      augmentation.width};
+  Region crop{
+      uint(augmentation.top), uint(augmentation.left), augmentation.height, augmentation.width};
   KJ_REQUIRE(augmentation.top >= 0 && augmentation.left >= 0 &&
                  crop.top + crop.height <= stored.height && crop.left + crop.width <= stored.width,
       augmentation.top, augmentation.left, crop.height, crop.width, sizeOf(stored));

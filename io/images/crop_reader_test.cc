@@ -126,8 +126,9 @@ TEST_CASE("CropReader: a JPEG file that ends early is refused if the crop needs 
   CropReader crops(augmenter);
   auto out = kj::heapArray<float>(batch.size());
   crops.apply(record, {0, 0, false, 16, 16}, out);
-  auto problem = kj::runCatchingExceptions(
-      [&]() { crops.apply(record, {40, 0, false, 24, 24}, out); });
+  auto problem = kj::runCatchingExceptions([&]() {
+    crops.apply(record, {40, 0, false, 24, 24}, out);
+  });
   KJ_IF_MAYBE(e, problem) {
     CHECK(e->getDescription() == "cannot be decoded: Premature end of JPEG file");
   } else {

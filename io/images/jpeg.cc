@@ -94,8 +94,8 @@ public:
   // Throws unless the file has the size of `shape`.
   void requireSize(ImageShape shape) {
     if (info.image_height == shape.height && info.image_width == shape.width) return;
-    configs::fail("has ", sizeOf(this->shape()), " pixels, not ", sizeOf(shape),
-        " as its record says");
+    configs::fail(
+        "has ", sizeOf(this->shape()), " pixels, not ", sizeOf(shape), " as its record says");
   }
 
   // Whether it has four inks. libjpeg-turbo converts every other colour space to RGB.
@@ -152,12 +152,12 @@ private:
     if (found != JPEG_HEADER_OK) configs::fail("ends before its image begins");
     size_t pixels = size_t(info.image_width) * info.image_height;
     if (pixels > IMAGE_PIXELS_MAX) {
-      configs::fail("has ", sizeOf(shape()), " pixels, but at most ", IMAGE_PIXELS_MAX,
-          " are allowed");
+      configs::fail(
+          "has ", sizeOf(shape()), " pixels, but at most ", IMAGE_PIXELS_MAX, " are allowed");
     }
     if (pixels > PIXELS_MIN + PIXELS_PER_BYTE * file.size()) {
-      configs::fail("has ", file.size(), " bytes, which are too few for its ", sizeOf(shape()),
-          " pixels");
+      configs::fail(
+          "has ", file.size(), " bytes, which are too few for its ", sizeOf(shape()), " pixels");
     }
   }
 
@@ -228,8 +228,8 @@ void JpegDecoder::decodeRegion(kj::ArrayPtr<const kj::byte> file, ImageShape sha
   constexpr size_t UNALIGNED = 4;
   auto room = roomIn(pixels, UNALIGNED + width * pixel_bytes);
   room = room.slice(UNALIGNED, room.size());
-  auto row = room.slice((region.left - left) * pixel_bytes,
-      (region.left - left + region.width) * pixel_bytes);
+  auto row = room.slice(
+      (region.left - left) * pixel_bytes, (region.left - left + region.width) * pixel_bytes);
   image.skip(region.top);
   for (uint y = 0; y < region.height; ++y) {
     image.readRow(room.begin());
@@ -275,8 +275,7 @@ kj::Array<kj::byte> encodeJpeg(ImageView image) {
     info.comp_info[0].v_samp_factor = 1;
     jpeg_start_compress(&info, TRUE);
     while (info.next_scanline < info.image_height) {
-      JSAMPROW row =
-          pixels.begin() + size_t(info.next_scanline) * shape.width * shape.channels;
+      JSAMPROW row = pixels.begin() + size_t(info.next_scanline) * shape.width * shape.channels;
       jpeg_write_scanlines(&info, &row, 1);
     }
     jpeg_finish_compress(&info);

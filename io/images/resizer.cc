@@ -42,8 +42,8 @@ void convert(const kj::byte* __restrict__ from, size_t count, float* __restrict_
 // values, is a multiple of BLOCK. The first row is number `first` of `kept`, after which comes
 // number 0.
 EACH_INSTRUCTION_SET
-void blend(const float* rows, size_t stride, uint first, uint kept, const float* weights, uint count,
-    float* __restrict__ out) {
+void blend(const float* rows, size_t stride, uint first, uint kept, const float* weights,
+    uint count, float* __restrict__ out) {
   for (size_t begin = 0; begin < stride; begin += BLOCK) {
     Floats sums[VECTORS] = {};
     uint at = first;
@@ -66,7 +66,7 @@ template <uint PAIRS>
 [[gnu::always_inline]] inline void gatherPairs(const float* pixels, const Resizer::Taps* taps,
     const float* weights, uint pairs, uint size, float* __restrict__ out) {
   if (PAIRS > 0) pairs = PAIRS;
-  auto sumOf = [&](uint x) __attribute__((always_inline)) -> Pixel {
+  auto sumOf = [&](uint x) __attribute__((always_inline))->Pixel {
     auto from = pixels + taps[x].first * Resizer::VALUES;
     auto weight = weights + size_t(x) * pairs * FLOATS;
     Floats both = {};

@@ -26,8 +26,7 @@ public:
   // The next image has `height` × `width` pixels. `rows` and `columns` of it become an image of
   // `newHeight` × `newWidth` pixels. Pixels outside of `rows` and `columns` have no influence,
   // except where these end within a pixel.
-  void begin(
-      uint height, uint width, Extent rows, Extent columns, uint newHeight, uint newWidth);
+  void begin(uint height, uint width, Extent rows, Extent columns, uint newHeight, uint newWidth);
 
   // Takes the next row of the image: `width` pixels of VALUES bytes. Calls `take` for each row of
   // the new image that is complete: with its number, and VALUES planes of newWidth values from 0 to
@@ -55,7 +54,7 @@ private:
 
   Side vertical, horizontal;
   uint width = 0;
-  uint added = 0;    // rows
+  uint added = 0;     // rows
   uint finished = 0;  // rows of the new image
   // The last rows of the image. Row y is number y mod `kept`.
   uint kept = 0;

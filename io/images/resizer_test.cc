@@ -71,8 +71,8 @@ double error(Resizer& resizer, uint height, uint width, Extent rows, Extent colu
 }
 
 double error(Resizer& resizer, uint height, uint width, uint newHeight, uint newWidth) {
-  return error(resizer, height, width, {0, double(height)}, {0, double(width)}, newHeight,
-      newWidth);
+  return error(
+      resizer, height, width, {0, double(height)}, {0, double(width)}, newHeight, newWidth);
 }
 
 }  // namespace

@@ -165,6 +165,10 @@ kj::ArrayPtr<const kj::byte> LmdbFile::slice(uint64_t offset, size_t size) const
 }
 
 kj::Maybe<kj::ArrayPtr<const kj::byte>> LmdbFile::find(uint64_t key) const {
+  return placeOf(key).map([this](const Place& place) { return valueAt(place); });
+}
+
+kj::Maybe<LmdbFile::Place> LmdbFile::placeOf(uint64_t key) const {
   if (tree.depth == 0) return nullptr;
   uint64_t number = tree.root;
   for (uint level = 1; level < tree.depth; ++level) {
@@ -183,13 +187,28 @@ kj::Maybe<kj::ArrayPtr<const kj::byte>> LmdbFile::find(uint64_t key) const {
   switch (numberAt<uint16_t>(page, node + 4)) {
     case 0:
       if (size > page.size() - value) damaged(number);
-      return page.slice(value, value + size);
+      return Place{true, page.slice(value, value + size)};
     case IN_OVERFLOW:
       if (sizeof(uint64_t) > page.size() - value) damaged(number);
-      return overflowOf(numberAt<uint64_t>(page, value), size);
+      return Place{false, nullptr, numberAt<uint64_t>(page, value), size};
     default:
       damaged(number);
   }
+}
+
+kj::ArrayPtr<const kj::byte> LmdbFile::valueAt(const Place& place) const {
+  if (place.isInLeaf) return place.inLeaf;
+  return overflowOf(place.overflowPage, place.size);
+}
+
+void LmdbFile::prefetch(const Place& place) const {
+  // A small image. What follows in a large one, the processor fetches by itself.
+  constexpr size_t BYTES = 4096;
+  constexpr size_t LINE_BYTES = 64;
+  if (place.isInLeaf || place.overflowPage > tree.lastPage) return;
+  size_t begin = place.overflowPage * page_bytes;
+  size_t end = kj::min(file.size(), begin + kj::min(place.size + PAGE_HEADER_BYTES, BYTES));
+  for (size_t at = begin; at < end; at += LINE_BYTES) __builtin_prefetch(file.begin() + at);
 }
 
 kj::ArrayPtr<const kj::byte> LmdbFile::pageOf(uint16_t kind, uint64_t number) const {

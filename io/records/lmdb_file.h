@@ -32,6 +32,19 @@ public:
   // clause without the path if a page on the way is damaged.
   kj::Maybe<kj::ArrayPtr<const kj::byte>> find(uint64_t key) const;
 
+  // find() in two steps, for callers that do something else while the value comes from memory.
+  // Where the value of a key lies.
+  struct Place {
+    bool isInLeaf;
+    kj::ArrayPtr<const kj::byte> inLeaf;
+    uint64_t overflowPage = 0;  // in which it begins otherwise
+    size_t size = 0;
+  };
+  kj::Maybe<Place> placeOf(uint64_t key) const;
+  // Asks the processor to fetch the first bytes at `place`. Does not check them.
+  void prefetch(const Place& place) const;
+  kj::ArrayPtr<const kj::byte> valueAt(const Place& place) const;
+
 private:
   // Which pages hold the database.
   struct Tree {

@@ -113,8 +113,8 @@ public:
     };
     kj::ArrayPtr<const kj::byte> value;
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
-                  KJ_IF_MAYBE(found, db.pages().find(index)) {
-                    value = *found;
+                  KJ_IF_MAYBE(place, placeOf(index)) {
+                    value = db.pages().valueAt(*place);
                   } else {
                     configs::fail("it is missing");
                   }
@@ -147,8 +147,30 @@ public:
     return {header.label, header.id, static_cast<Encoding>(header.encoding), shape, payload};
   }
 
+  void prefetch(uint64_t index) override {
+    found[0] = found[1];
+    found[1].index = kj::maxValue;
+    kj::runCatchingExceptions([&]() {
+      found[1] = {index, db.pages().placeOf(index)};
+      KJ_IF_MAYBE(place, found[1].place) db.pages().prefetch(*place);
+    });
+  }
+
 private:
+  struct Found {
+    uint64_t index = kj::maxValue;
+    kj::Maybe<LmdbFile::Place> place;
+  };
+
+  kj::Maybe<LmdbFile::Place> placeOf(uint64_t index) const {
+    for (auto& each: found) {
+      if (each.index == index) return each.place;
+    }
+    return db.pages().placeOf(index);
+  }
+
   const LmdbRecordDb& db;
+  Found found[2];  // by the last calls of prefetch()
 };
 
 }  // namespace

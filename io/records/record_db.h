@@ -58,6 +58,9 @@ public:
   // Reads record `index` and checks its checksum. Valid until the next call. If the record is
   // missing or damaged, throws badRecord()'s sentence with the way out.
   virtual Record read(uint64_t index) = 0;
+  // One of the next two reads is read(index): fetches the record from memory meanwhile. Reports
+  // nothing.
+  virtual void prefetch(uint64_t index) = 0;
 };
 
 // Returns the name of record `index` for messages: "record 42 (cat/7.jpg) of PATH". If the database

@@ -15,8 +15,9 @@ kj::String openingOf(
     const Experiment& experiment, const ModelFacts& facts, const RunFolder& folder);
 
 // Completes the run in `folder`, which has finished: prints its table and its weights' hash, writes
-// its report there, and says so if its workers have waited for records. `view` has shown its log. Returns MISSED, and prints why, if the run
-// missed an expectation. If the report cannot be written, throws after everything is printed.
+// its report there, and says so if its workers have waited for records. `view` has shown its log.
+// Returns MISSED, and prints why, if the run missed an expectation. If the report cannot be
+// written, throws after everything is printed.
 ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr weightsSha256,
     const SingleRunView& view);
 

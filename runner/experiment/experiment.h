@@ -102,8 +102,8 @@ struct LoadedExperiment {
   kj::Own<configs::Document> document;
   kj::Maybe<Experiment> experiment;  // null if there are errors
   kj::String resolved;               // the text of `experiment.toml`
-  // What determines the run: `resolved` without the places of data, without keys that only say where
-  // and how roles run, and without sections that do not affect the run.
+  // What determines the run: `resolved` without the places of data, without keys that only say
+  // where and how roles run, and without sections that do not affect the run.
   kj::String settings;
   // What two experiments that train the same have in common: a sha256, in hexadecimal. It is that
   // of `settings`. If only the records determine the data, addRecords() must add theirs before the

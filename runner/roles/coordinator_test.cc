@@ -250,8 +250,7 @@ TEST_CASE("Job: answers a heartbeat with the coordinator's monotonic clock") {
 
 TEST_CASE("Job: all roles start together and learn the servers' addresses and names") {
   TestJob job("start");
-  auto server =
-      job.join(Role::SERVER, 0, job.loaded.digest, VERSION, "node2").wait(job.waitScope);
+  auto server = job.join(Role::SERVER, 0, job.loaded.digest, VERSION, "node2").wait(job.waitScope);
   auto first = job.join(Role::WORKER, 0);
   auto started = first.startRequest().send();
   CHECK_FALSE(started.poll(job.waitScope));

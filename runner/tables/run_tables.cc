@@ -214,7 +214,8 @@ TextTable stepTimesTable(Runs runs) {
       double workers = kj::max(1u, last.workers);
       rows.add(labelled(runs, run.label,
           cells(ms(mean->read_s), ms(mean->forward_s), ms(mean->backward_s), ms(mean->push_s),
-              ms(mean->pull_s), ms(sum_s), figureText(100 * mean->read_s / sum_s, 0), bytesCell(last.pushed_bytes), bytesCell(last.pulled_bytes),
+              ms(mean->pull_s), ms(sum_s), figureText(100 * mean->read_s / sum_s, 0),
+              bytesCell(last.pushed_bytes), bytesCell(last.pulled_bytes),
               bytesCell(traffic / workers / last.step))));
     }
   }

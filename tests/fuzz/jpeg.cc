@@ -40,8 +40,8 @@ void requireSamePart(io::JpegDecoder& decoder, Bytes file, io::ImageShape shape)
   auto whole = kj::heapArray<kj::byte>(decoder.decode(file, shape));
   uint seed = file[file.size() / 2] * 256 + file[file.size() / 3];
   uint top = seed % shape.height, left = seed / 7 % shape.width;
-  io::Region region{top, left, 1 + seed / 3 % (shape.height - top),
-      1 + seed / 5 % (shape.width - left)};
+  io::Region region{
+      top, left, 1 + seed / 3 % (shape.height - top), 1 + seed / 5 % (shape.width - left)};
   uint y = top;
   decoder.decodeRegion(file, shape, 1, region, [&](Bytes row) {
     must(row.size() == 4 * size_t(region.width), "a part has its width");

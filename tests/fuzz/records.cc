@@ -60,6 +60,7 @@ void readAll(const io::RecordDb& db) {
   db.dataset();
   db.shape();
   for (uint64_t i = 0; i < kj::min(db.count(), 2 * SMALL); i++) {
+    reader->prefetch(i + 1);
     refusalOf([&]() {
       auto record = reader->read(i);
       auto image = io::pixelsOf(record, decoder);

@@ -141,13 +141,13 @@ private:
 // Writes what other programs need to check our crops (tests/peers/compare_crops.py) into a new
 // folder: the JPEG files of the first records, the images that we make of them (N.f32: float32,
 // channels first), and crops.jsonl with one line per image.
-void dump(const io::RecordDb& db, const io::Augmenter& augmenter, uint64_t seed,
-    kj::StringPtr path) {
+void dump(
+    const io::RecordDb& db, const io::Augmenter& augmenter, uint64_t seed, kj::StringPtr path) {
   constexpr uint64_t IMAGES = 200;
   auto files = kj::newDiskFilesystem();
   auto place = files->getCurrentPath().evalNative(path);
-  auto folder = files->getRoot().openSubdir(
-      place, kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT);
+  auto folder =
+      files->getRoot().openSubdir(place, kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT);
   auto reader = io::RecordReader::open(db);
   io::CropReader crops(augmenter);
   auto image = kj::heapArray<float>(augmenter.shape.size());
@@ -280,8 +280,8 @@ kj::MainFunc BenchReader::getMain() {
       .addOptionWithArg({"rounds"}, numberSetter(rounds), "N", "number of rounds (default: 5)")
       .addOptionWithArg({"seconds"}, amountSetter(seconds, 30, "seconds"), "S",
           "time per row and round (default: 1)")
-      .addOptionWithArg({"threads"}, numberSetter(threads), "N",
-          "reader threads of the last row (default: 2)")
+      .addOptionWithArg(
+          {"threads"}, numberSetter(threads), "N", "reader threads of the last row (default: 2)")
       .addOptionWithArg(
           {"peer"},
           [this](kj::StringPtr word) {
@@ -336,15 +336,16 @@ Validity BenchReader::run() {
   for (uint count: kj::arrayPtr(counts, threads > 1 ? 2 : 1)) {
     config.readerThreads = count;
     auto& rates = *batches.add(kj::heap<BatchRates>(*dataset, config, seed));
-    rows.add(Row{kj::str("batches_", count), kj::str("batches of ", runner::counted(count, "thread")),
-        [this, &rates]() { return rates.measure(seconds); }});
+    rows.add(
+        Row{kj::str("batches_", count), kj::str("batches of ", runner::counted(count, "thread")),
+            [this, &rates]() { return rates.measure(seconds); }});
   }
   kj::Maybe<FilesOf> files;
   kj::Vector<kj::Own<Peer>> others;
   for (auto name: peers) {
     if (files == nullptr) files.emplace(dataset->training());
-    auto& peer = *others.add(kj::heap<Peer>(
-        python, name, config.augment, KJ_ASSERT_NONNULL(files).path(), seconds));
+    auto& peer = *others.add(
+        kj::heap<Peer>(python, name, config.augment, KJ_ASSERT_NONNULL(files).path(), seconds));
     rows.add(Row{kj::str(name), kj::str(name), [&peer]() { return peer.measure(); }});
   }
   for (uint round = 0; round < rounds; ++round) {
