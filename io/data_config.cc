@@ -136,7 +136,7 @@ void readRange(configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc,
   auto numbers = reader.reals(key, doc, limits);
   if (numbers.size() == 0) return;
   if (numbers.size() != 2 || numbers[0] > numbers[1]) {
-    reader.error(key, kj::str("`", key, "` needs two numbers: the least and the largest one"),
+    reader.error(key, kj::str("`", key, "` must have two numbers, the smaller one first"),
         kj::str("such as ", key, " = [", least, ", ", most, "]"));
     return;
   }

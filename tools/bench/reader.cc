@@ -2,6 +2,7 @@
 #include <kj/debug.h>
 #include <kj/filesystem.h>
 #include <kj/function.h>
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,6 +138,33 @@ private:
   const uint batchesAhead;
   kj::Own<io::Batcher> batcher;
 };
+
+// Throws unless crops of the first JPEG files are those of their decoded images, apart from what
+// shrinking while they are decoded changes.
+void check(const io::RecordDb& db, const io::Augmenter& augmenter, uint64_t seed) {
+  constexpr uint64_t IMAGES = 8;
+  constexpr double GREY_LEVELS = 2;  // mean difference
+  auto reader = io::RecordReader::open(db);
+  io::JpegDecoder decoder;
+  io::CropReader crops(augmenter);
+  auto ofFile = kj::heapArray<float>(augmenter.shape.size());
+  auto ofPixels = kj::heapArray<float>(augmenter.shape.size());
+  double largestFactor = 0;
+  for (auto factor: augmenter.factors) largestFactor = std::max(largestFactor, double(factor));
+  for (uint64_t i = 0; i < kj::min(db.count(), IMAGES); ++i) {
+    auto record = reader->read(i);
+    auto planes = io::toPlanes(io::pixelsOf(record, decoder));
+    io::Record raw{record.label, record.id, io::Encoding::RAW, record.shape, planes};
+    auto drawn = augmenter.draw(seed, 0, i, record.shape);
+    crops.apply(record, drawn, ofFile);
+    crops.apply(raw, drawn, ofPixels);
+    double sum = 0;
+    for (auto k: kj::indices(ofFile)) sum += fabs(double(ofFile[k]) - double(ofPixels[k]));
+    if (sum / ofFile.size() > GREY_LEVELS * largestFactor) {
+      configs::fail("the crop of record ", i, " of ", db.path(), " is not that of its image");
+    }
+  }
+}
 
 // Writes what other programs need to check our crops (tests/peers/compare_crops.py) into a new
 // folder: the JPEG files of the first records, the images that we make of them (N.f32: float32,
@@ -320,6 +348,7 @@ Validity BenchReader::run() {
     dump(dataset->training(), augmenter, seed, folder);
     return true;
   }
+  check(dataset->training(), augmenter, seed);
   Records records(dataset->training(), augmenter, seed);
   kj::Vector<Row> rows;
   auto addHere = [&](kj::StringPtr key, kj::StringPtr name, uint (Records::*work)()) {
