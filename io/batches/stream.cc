@@ -33,20 +33,20 @@ void Stream::samples(uint64_t step, kj::ArrayPtr<Sample> out) {
     (*own)->places(step, rank, places);
     for (auto i: kj::indices(out)) {
       uint64_t pass = places[i] / records;
-      out[i] = {first + permutation(pass)[places[i] % records], pass};
+      out[i] = {first + orderOf(pass).at(places[i] % records), pass};
     }
     return;
   }
   uint64_t position = begin + step * stride;
   uint64_t pass = position / records;
   uint64_t index = position % records;
-  auto order = permutation(pass);
+  auto order = &orderOf(pass);
   for (auto& sample: out) {
     if (index == records) {
       index = 0;
-      order = permutation(++pass);
+      order = &orderOf(++pass);
     }
-    sample = {first + order[index++], pass};
+    sample = {first + order->at(index++), pass};
   }
 }
 
@@ -55,19 +55,22 @@ uint64_t Stream::stepsUntilEndOf(
   return epoch * trained * config.readings(workers) / (uint64_t(workers) * config.batchSize);
 }
 
-kj::ArrayPtr<const uint32_t> Stream::permutation(uint64_t pass) {
-  auto& permutation = permutations[pass % 2];
-  if (permutation.records.size() == 0 || permutation.pass != pass) {
-    if (permutation.records.size() == 0) permutation.records = kj::heapArray<uint32_t>(records);
-    permutation.pass = pass;
-    auto& order = permutation.records;
-    for (uint32_t i = 0; i < records; ++i) order[i] = i;
-    if (shuffled) {
-      configs::Random random(seed, configs::Purpose::ORDER, pass, drawnFor);
-      for (uint32_t i = records - 1; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
-    }
+const Stream::Order& Stream::orderOf(uint64_t pass) {
+  auto& kept = orders[pass % 2];
+  KJ_IF_MAYBE(order, kept) {
+    if (order->pass == pass) return *order;
   }
-  return permutation.records;
+  if (!shuffled) return kept.emplace(Order{pass});
+  if (records > LISTED_MAX) {
+    return kept.emplace(Order{pass, nullptr, Permutation(records, seed, pass, drawnFor)});
+  }
+  kj::Array<uint32_t> list;
+  KJ_IF_MAYBE(order, kept) list = kj::mv(order->list);
+  if (list == nullptr) list = kj::heapArray<uint32_t>(records);
+  for (uint32_t i = 0; i < records; ++i) list[i] = i;
+  configs::Random random(seed, configs::Purpose::ORDER, pass, drawnFor);
+  for (uint32_t i = records - 1; i > 0; --i) std::swap(list[i], list[random.below(i + 1)]);
+  return kept.emplace(Order{pass, kj::mv(list)});
 }
 
 }  // namespace io

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "io/batches/division.h"
+#include "io/batches/permutation.h"
 #include "io/data_config.h"
 
 namespace io {
@@ -22,8 +23,13 @@ using kj::uint;
 //                   and step t takes the next b
 //   part = "same"   every worker reads worker 0's stream, which is that of "split" with W = 1
 //   order = "stored"  every permutation is the identity
+//
+// Up to LISTED_MAX records, Fisher and Yates' shuffle makes a list per pass. More records are not
+// listed: see Permutation.
 class Stream {
 public:
+  static constexpr uint64_t LISTED_MAX = 1 << 20;
+
   // `records` is the number in the database; config.heldOut of them are left out. Requires
   // config.heldOut < records < 2^32 and rank < workers.
   Stream(const DataConfig& config, uint64_t records, uint64_t seed, uint workers, uint rank);
@@ -40,7 +46,7 @@ public:
     bool operator==(const Sample&) const = default;
   };
   // Returns in `out`, which has batchSize entries, the records of this worker's batch of step
-  // `step` (from 0), in order. Caches the permutations of the last two passes. Not thread-safe.
+  // `step` (from 0), in order. Keeps the permutations of the last two passes. Not thread-safe.
   void samples(uint64_t step, kj::ArrayPtr<Sample> out);
 
   // Returns how many steps a worker makes until the end of epoch `epoch` (from 1), for N =
@@ -50,14 +56,19 @@ public:
       uint64_t epoch, const DataConfig& config, uint64_t trained, uint workers);
 
 private:
-  // Returns the training records of a pass in their order, counted from the first one that is
-  // trained on. Fisher and Yates' shuffle.
-  kj::ArrayPtr<const uint32_t> permutation(uint64_t pass);
+  // The order of a pass, counted from the first record that is trained on.
+  struct Order {
+    uint64_t pass;
+    kj::Array<uint32_t> list;            // empty if records are not listed
+    kj::Maybe<Permutation> permutation;  // null if they are, or are not shuffled
 
-  struct Permutation {
-    uint64_t pass = 0;
-    kj::Array<uint32_t> records;  // empty before the first use
+    uint64_t at(uint64_t index) const {
+      if (list.size() > 0) return list[index];
+      KJ_IF_MAYBE(p, permutation) return p->at(index);
+      return index;
+    }
   };
+  const Order& orderOf(uint64_t pass);
 
   uint64_t first;    // the first record that is trained on
   uint64_t records;  // N
@@ -70,7 +81,7 @@ private:
   uint rank;
   kj::Maybe<kj::Own<const Division>> division;  // null: `begin` and `stride` tell
   kj::Array<uint64_t> places;                   // in the stream, of the batch that is asked for
-  Permutation permutations[2];                  // pass e is at e mod 2
+  kj::Maybe<Order> orders[2];                   // that of pass e is at e mod 2
 };
 
 }  // namespace io

@@ -52,6 +52,45 @@ TEST_CASE("Stream: every pass holds every record once, in its own order") {
   CHECK(sameAsBefore < 20);
 }
 
+TEST_CASE("Stream: two workers read every one of a million records once per pass") {
+  constexpr uint64_t RECORDS = Stream::LISTED_MAX + 1024, PASSES = 4;
+  constexpr uint BATCH = 256, WORKERS = 2;
+  static_assert(RECORDS % (BATCH * WORKERS) == 0);
+  auto config = configOf(BATCH);
+  auto seen = kj::heapArray<uint8_t>(RECORDS);
+  for (auto& passes: seen) passes = 0;
+  auto samples = kj::heapArray<Stream::Sample>(BATCH);
+  uint64_t wrong = 0;
+  for (uint rank = 0; rank < WORKERS; ++rank) {
+    Stream stream(config, RECORDS, 3, WORKERS, rank);
+    for (uint64_t step = 0; step < PASSES * RECORDS / (BATCH * WORKERS); ++step) {
+      stream.samples(step, samples);
+      for (auto& sample: samples) {
+        uint8_t bit = 1 << sample.pass;
+        bool isNew =
+            sample.record < RECORDS && sample.pass < PASSES && (seen[sample.record] & bit) == 0;
+        if (isNew) seen[sample.record] |= bit;
+        if (!isNew) ++wrong;
+      }
+    }
+  }
+  CHECK(wrong == 0);
+  for (auto& passes: seen) {
+    if (passes != 0xf) ++wrong;
+  }
+  CHECK(wrong == 0);
+
+  // A step in the middle is the same for a stream that begins there.
+  Stream stream(config, RECORDS, 3, WORKERS, 1);
+  auto others = kj::heapArray<Stream::Sample>(BATCH);
+  for (uint64_t step: {0, 1, 4000, 4001, 1000}) {
+    stream.samples(step, samples);
+    Stream begun(config, RECORDS, 3, WORKERS, 1);
+    begun.samples(step, others);
+    CHECK(samples == others);
+  }
+}
+
 TEST_CASE("Stream: the order depends on the seed alone") {
   auto one = serial(50, 1, 50);
   CHECK(one == serial(50, 1, 50));

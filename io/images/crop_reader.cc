@@ -22,7 +22,7 @@ uint shrinkFor(Region crop, ImageShape to) {
   return shrink;
 }
 
-// Returns the whole shrunk pixels that `size` pixels from `begin` on lie in, of `all` pixels.
+// Returns the whole shrunk pixels in which `size` pixels from `begin` on lie.
 struct Shrunk {
   uint first, count;
   Extent extent;  // counted from `first`

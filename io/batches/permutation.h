@@ -1,0 +1,30 @@
+// io/batches/permutation.h: a random order of many numbers that takes no memory.
+#pragma once
+
+#include <cstdint>
+
+namespace io {
+
+// A permutation of 0 … n-1, drawn from a seed and two more numbers. Every place can be asked for at
+// once. A Feistel network permutes a power of two of numbers, and those that are too large are
+// permuted again (Black and Rogaway 2002, "Ciphers with Arbitrary Finite Domains", cycle walking).
+// The same on every machine.
+class Permutation {
+public:
+  Permutation(uint64_t n, uint64_t seed, uint64_t a, uint64_t b);
+
+  // Returns the number at `place`, which is below n.
+  uint64_t at(uint64_t place) const;
+
+private:
+  // Even, so that the halves change places as often as back.
+  static constexpr uint32_t ROUNDS = 8;
+
+  uint64_t permuted(uint64_t number) const;
+
+  uint64_t n;
+  uint32_t highBits, lowBits;  // of the two halves
+  uint64_t keys[ROUNDS];
+};
+
+}  // namespace io
