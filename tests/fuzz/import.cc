@@ -28,7 +28,8 @@ void readMembers(kj::StringPtr path) {
   }
 }
 
-void importImages(kj::StringPtr path) {
+// With `validates`, the same images are for validation, too.
+void importImages(kj::StringPtr path, bool validates) {
   auto config = io::testConfig("image_folder", kj::str(path));
   config.onBadRecord = io::BadRecordPolicy::SKIP;
   io::ImagePlace place{kj::str(path), nullptr};
@@ -36,7 +37,9 @@ void importImages(kj::StringPtr path) {
   auto validation = io::RecordWriter::create(kj::str(folder(), "/validation.mdb"));
   io::Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
   io::Warn warn = [](kj::StringPtr) {};
-  io::importFolder(config, place, *training, *validation, progress, warn);
+  kj::Maybe<io::ImagePlace> validationPlace;
+  if (validates) validationPlace = io::ImagePlace{kj::str(path), nullptr};
+  io::importFolder(config, place, validationPlace, *training, *validation, progress, warn);
 }
 
 }  // namespace
@@ -55,7 +58,7 @@ void feed(Bytes input) {
       io::parseLabels("labels.tsv", rest, "images/");
       return;
     case 3:
-      return importImages(fileOf("images.tar", rest));
+      return importImages(fileOf("images.tar", rest), choice >= 128);
   }
 }
 
