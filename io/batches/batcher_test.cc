@@ -4,6 +4,7 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 
+#include <cmath>
 #include <cstring>
 #include <initializer_list>
 
@@ -505,6 +506,40 @@ TEST_CASE(
     for (uint i = 0; i < 8; ++i) {
       CHECK(found.records[i] == uint64_t(expected.labels[i]));
       CHECK(found.labels[i] == 100 - expected.labels[i]);
+    }
+  }
+}
+
+TEST_CASE("Batcher: resized crops may be larger than the images, and BYTES has them rounded") {
+  Packed packed(48, 0);
+  auto& augment = packed.config.augment;
+  augment.crop = 9;
+  augment.areaMin = 0.3;
+  augment.areaMax = 1;
+  augment.aspectMin = 0.5;
+  augment.aspectMax = 2;
+  augment.centreCrop = 0.875;
+  auto dataset = packed.open();
+  CHECK(dataset->batchShape() == ImageShape{1, 9, 9});
+  CHECK(augmenterOf(*dataset, packed.config).stored == dataset->batchShape());
+  auto pixels = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  kj::Function<kj::Array<kj::byte>(size_t)> allocate = [](size_t bytes) {
+    return kj::heapArray<kj::byte>(bytes);
+  };
+  BatchForm form{.word = BatchForm::BYTES, .allocate = kj::mv(allocate)};
+  auto bytes = Batcher::training(*dataset, packed.config, 5, 1, 0, 0, kj::mv(form));
+  for (uint step = 0; step < 12; ++step) {
+    auto& expected = KJ_ASSERT_NONNULL(pixels->next());
+    auto& found = KJ_ASSERT_NONNULL(bytes->next());
+    REQUIRE(found.bytes.size() == 8 * 81);
+    for (uint i = 0; i < 8; ++i) {
+      auto& drawn = found.augmentations[i];
+      CHECK(drawn == Augmentation{0, 0, drawn.mirror});
+      for (uint at = 0; at < 81; ++at) {
+        uint column = at % 9, from = drawn.mirror ? at - column + 8 - column : at;
+        double difference = expected.pixels[i * 81 + at] - found.bytes[i * 81 + from];
+        CHECK(std::abs(difference) <= 0.5);
+      }
     }
   }
 }

@@ -400,7 +400,9 @@ private:
     KJ_IF_MAYBE(shape, stored) {
       auto result = batchShapeOf(config.augment, *shape);
       uint padding = 2 * config.augment.pad;
-      if (result.height > shape->height + padding || result.width > shape->width + padding) {
+      bool reaches =
+          result.height <= shape->height + padding && result.width <= shape->width + padding;
+      if (!reaches && !config.augment.resizes()) {
         configs::fail("data.augment.crop = ", config.augment.crop, " is larger than the images of ",
             placeOf(config), ", which have ", sizeOf(*shape), " pixels",
             padding > 0 ? " without data.augment.pad" : "");
