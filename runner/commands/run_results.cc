@@ -48,8 +48,8 @@ ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr we
   }
   printTables(run);
   if (unwritten == nullptr) printWhereTablesAre(folder.path);
-  printWeights(weightsSha256, folder.path);
   KJ_IF_MAYBE(hint, readerHint(run[0].record)) tell(*hint);
+  printWeights(weightsSha256, folder.path);
   KJ_IF_MAYBE(e, unwritten) kj::throwFatalException(kj::mv(*e));
   return codeOf(run);
 }

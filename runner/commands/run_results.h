@@ -14,9 +14,9 @@ namespace runner {
 kj::String openingOf(
     const Experiment& experiment, const ModelFacts& facts, const RunFolder& folder);
 
-// Completes the run in `folder`, which has finished: prints its table and its weights' hash, writes
-// its report there, and says so if its workers have waited for records. `view` has shown its log.
-// Returns MISSED, and prints why, if the run missed an expectation. If the report cannot be
+// Completes the run in `folder`, which has finished: prints its table, says so if its workers have
+// waited for records, prints its weights' hash, and writes its report there. `view` has shown its
+// log. Returns MISSED, and prints why, if the run missed an expectation. If the report cannot be
 // written, throws after everything is printed.
 ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr weightsSha256,
     const SingleRunView& view);

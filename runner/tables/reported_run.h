@@ -99,7 +99,8 @@ kj::Maybe<double> meanImages_per_s(const RunRecord& record);
 
 // Returns where the time of a step goes, as means over the same epochs. Null without steps.
 kj::Maybe<VerbTimes> meanStep(const RunRecord& record);
-// Returns a sentence for users whose workers wait for records for at least a tenth of these steps.
+// Returns a sentence for users whose workers wait for records for at least a tenth of these steps,
+// and for at least ten seconds.
 kj::Maybe<kj::String> readerHint(const RunRecord& record);
 
 }  // namespace runner

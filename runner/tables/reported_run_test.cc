@@ -68,7 +68,13 @@ TEST_CASE("readerHint: says so if workers wait for records") {
   // The first epoch does not count.
   reading.record.epochRecords[0].verbs.read_s = 10;
   CHECK(readerHint(reading.record) == nullptr);
+  // So little does not matter.
   for (auto& epoch: reading.record.epochRecords.slice(1, 3)) epoch.verbs.read_s = 0.25;
+  CHECK(readerHint(reading.record) == nullptr);
+  for (auto& epoch: reading.record.epochRecords.slice(1, 3)) {
+    epoch.verbs.read_s = 6;
+    epoch.verbs.forward_s = 24;
+  }
   CHECK(KJ_ASSERT_NONNULL(readerHint(reading.record))
             .startsWith("hint: the run was reader-bound: for 20 % of a step, workers waited"));
   CHECK(readerHint(RunRecord()) == nullptr);
