@@ -5,8 +5,8 @@
 
 namespace io {
 
-// A permutation of 0 … n-1, drawn from a seed and two more numbers. Every place can be asked for at
-// once. A Feistel network permutes a power of two of numbers, and those that are too large are
+// A permutation of 0 … n-1, drawn from a seed and two more numbers. Any place can be asked for
+// without those before it. A Feistel network permutes 2^k numbers. A result that is not below n is
 // permuted again (Black and Rogaway 2002, "Ciphers with Arbitrary Finite Domains", cycle walking).
 // The same on every machine.
 class Permutation {

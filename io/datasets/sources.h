@@ -41,7 +41,7 @@ struct ImagePlace {
 // archive and `labels.tsv` means that archive. `labels.tsv` may lie in the folder, or beside the
 // archive. Throws if there is nothing.
 ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
-// The same for `config.validationSource`. Null if there is none.
+// Looks at `config.validationSource` in the same way. Null if the configuration has none.
 kj::Maybe<ImagePlace> findValidationImages(const DataConfig& config);
 
 }  // namespace io

@@ -9,7 +9,7 @@
 namespace io {
 
 // Decodes and augments records, on one thread. Of a JPEG file it decodes only what the crop needs,
-// where that is possible. Crops that are resized and large shrink while they are decoded.
+// where that is possible. Large crops that are resized shrink while they are decoded.
 class CropReader {
 public:
   // `augmenter` must outlive this object.
