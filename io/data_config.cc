@@ -195,6 +195,52 @@ bool reachesOver(kj::ArrayPtr<const View> views) {
   return false;
 }
 
+// Reads the names of files that say what the images of a folder show. The resolved experiment
+// leaves these keys out if the file does not have them.
+void readLabelFiles(configs::Reader& reader, DataConfig& config) {
+  config.labels = reader.maybePath("labels",
+      "For `image_folder`: a file with one line per image of `source`: `path<TAB>label`, `path "
+      "label`, or in a .lst file of MXNet `number<TAB>label<TAB>path`. Images that it does not "
+      "name "
+      "are left out. Absent = `labels.tsv` in the folder or archive or beside the archive, if "
+      "there "
+      "is one. In `labels.tsv`, a first line `#path<TAB>label<TAB>name` names a third column that "
+      "holds the name of the class.");
+  config.validationLabels = reader.maybePath("validation_labels",
+      "The same for the images of `validation_source`, or, without it, for those images of "
+      "`source` "
+      "that are for validation.");
+  config.classNames = reader.maybePath("class_names",
+      "For `image_folder`: a file with one line per class, by label, that holds its name. If every "
+      "class is a folder whose name begins one of the lines, as in ImageNet's synset_words.txt, "
+      "the "
+      "folders decide. Absent = the names of the folders, or those in `labels.tsv`.");
+  struct File {
+    kj::StringPtr key;
+    kj::Maybe<kj::String>& path;
+  };
+  File files[] = {{"labels"_kj, config.labels}, {"validation_labels"_kj, config.validationLabels},
+      {"class_names"_kj, config.classNames}};
+  for (auto& file: files) {
+    KJ_IF_MAYBE(path, file.path) {
+      if (config.dataset->source->format != DatasetSource::FOLDER) {
+        reader.error(file.key,
+            kj::str("the data set `", config.dataset->name, "` has labels and names of its own"),
+            kj::str("leave `", file.key, "` out"), {"dataset"_kj});
+      } else if (path->size() == 0) {
+        reader.error(
+            file.key, kj::str("`", file.key, "` is empty"), "name a file, or leave it out");
+      }
+    }
+  }
+  if (config.validationLabels != nullptr && config.validationSource == nullptr &&
+      config.labels == nullptr) {
+    reader.error("validation_labels",
+        "`validation_labels` needs `labels`: all images of `source` would be for training, too",
+        "set `labels` to the list of the training images, or `validation_source`");
+  }
+}
+
 // Reads a key that has no meaning on CPUs. The resolved experiment leaves the key out if the file
 // does not have it.
 void readCache(configs::Reader& reader, DataConfig& config) {
@@ -330,8 +376,8 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   }
   config.validationSource = reader.maybePath("validation_source",
       "For `image_folder`: a folder or an archive with the images for validation. Their folders "
-      "have the names of the training images' classes, or a labels.tsv lies beside them. Absent = "
-      "every tenth image of `source`.");
+      "have the names of the training images' classes, or they have labels of their own. Absent = "
+      "the images of `source` that `validation_labels` names, or else every tenth image.");
   KJ_IF_MAYBE(place, config.validationSource) {
     bool isFolder = source.format == DatasetSource::FOLDER;
     if (!isFolder) {
@@ -346,6 +392,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
           "set `source` to the training images");
     }
   }
+  readLabelFiles(reader, config);
   config.batchSize = reader.integer("batch_size", "Images per step and worker.", BATCH_SIZES, 128);
   config.batchSizeSpan = reader.span("batch_size");
   config.part = configs::chooseWord(

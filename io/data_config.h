@@ -89,6 +89,8 @@ struct AugmentConfig {
 struct SettingNames {
   const char* source = "data.source";
   const char* validationSource = "data.validation_source";
+  const char* labels = "data.labels";
+  const char* validationLabels = "data.validation_labels";
   const char* dataset = "data.dataset";
   const char* resize = "data.resize_short_side";
   const char* folder = "RUNNER_CACHE";  // the setting of the folder that records are written to
@@ -110,6 +112,13 @@ struct DataConfig {
   // For image folders: a folder or an archive with the validation images. Null: every tenth image
   // of `source` is for validation.
   kj::Maybe<kj::String> validationSource;
+  // For image folders: files that label the images of `source` and of `validationSource`. If there
+  // is no `validationSource`, `validationLabels` names images of `source`. Null: a labels.tsv in
+  // the place or beside it, or else the folders of the images.
+  kj::Maybe<kj::String> labels;
+  kj::Maybe<kj::String> validationLabels;
+  // For image folders: a file with the names of the classes.
+  kj::Maybe<kj::String> classNames;
   // A folder with the packed records, which a launcher has copied to this machine: no key, but an
   // option of a role. Nothing is imported then.
   kj::Maybe<kj::String> copy;

@@ -51,10 +51,19 @@ constexpr const char* FASHION_MNIST_ADDRESSES[] = {
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"};
 constexpr const char* CIFAR10_ADDRESSES[] = {"https://www.cs.toronto.edu/~kriz/"};
 
+constexpr const char* DIGITS[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+// The README of Fashion-MNIST.
+constexpr const char* CLOTHES[] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal",
+    "Shirt", "Sneaker", "Bag", "Ankle boot"};
+// batches.meta.txt of CIFAR-10.
+constexpr const char* CIFAR10_CLASSES[] = {
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+
 constexpr DatasetSource MNIST = {
     .format = DatasetSource::IDX,
     .shape = {1, 28, 28},
     .classes = 10,
+    .classNames = {DIGITS, 10},
     .trainingRecords = 60000,
     .validationRecords = 10000,
     .encoding = Encoding::RAW,
@@ -68,6 +77,7 @@ constexpr DatasetSource FASHION_MNIST = {
     .format = DatasetSource::IDX,
     .shape = {1, 28, 28},
     .classes = 10,
+    .classNames = {CLOTHES, 10},
     .trainingRecords = 60000,
     .validationRecords = 10000,
     .encoding = Encoding::RAW,
@@ -83,6 +93,7 @@ constexpr DatasetSource CIFAR10 = {
     .format = DatasetSource::CIFAR,
     .shape = {3, 32, 32},
     .classes = 10,
+    .classNames = {CIFAR10_CLASSES, 10},
     .trainingRecords = 50000,
     .validationRecords = 10000,
     .encoding = Encoding::RAW,
@@ -114,15 +125,22 @@ constexpr DatasetKind ROWS[] = {
         "3×32×32, 10 classes.",
         &CIFAR10},
     {"image_folder",
-        "JPEG files in `source`, a folder or archive. Each image's class is its sub-folder, or its "
-        "line `path<TAB>label` in a file `labels.tsv`. That file is in the folder or archive, or "
-        "beside the archive. Every tenth image is used for validation, unless `validation_source` "
-        "is set.",
+        "JPEG and PNG files in `source`: a folder, an archive (such as tar or zip), archives in a "
+        "folder or in an archive, or a RecordIO file of MXNet (.rec), which has labels of its own. "
+        "Otherwise each image's class is its sub-folder, its line in a file of labels (see "
+        "`labels`), or the number in the `.cls` file beside it (WebDataset). Every tenth image is "
+        "used for validation, unless `validation_source` or `validation_labels` is set.",
         &IMAGE_FOLDER},
 };
 
 }  // namespace
 
 constinit const kj::ArrayPtr<const DatasetKind> DATASETS(ROWS);
+
+kj::Array<kj::String> classNamesOf(const DatasetKind& kind) {
+  return KJ_MAP(name, kind.source->classNames) {
+    return kj::str(name);
+  };
+}
 
 }  // namespace io

@@ -4,6 +4,7 @@
 
 #include <kj/array.h>
 #include <kj/common.h>
+#include <kj/string.h>
 
 #include "io/image.h"
 
@@ -21,6 +22,8 @@ struct DatasetSource {
   enum Format { IDX, CIFAR, FOLDER } format;
   ImageShape shape = {0, 0, 0};  // of every image; all zero if images differ in shape
   uint classes = 0;              // 0: known after the import
+  // The names of the classes, by label. Empty: the import finds them, or they have none.
+  kj::ArrayPtr<const char* const> classNames = nullptr;
   uint64_t trainingRecords = 0;
   uint64_t validationRecords = 0;
   Encoding encoding;  // when the experiment does not say
@@ -52,5 +55,8 @@ struct DatasetKind {
 };
 
 extern const kj::ArrayPtr<const DatasetKind> DATASETS;
+
+// Returns the names of its classes, by label, if the table has them.
+kj::Array<kj::String> classNamesOf(const DatasetKind& kind);
 
 }  // namespace io

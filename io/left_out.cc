@@ -18,6 +18,13 @@ void LeftOut::add(kj::StringPtr name, kj::StringPtr why) {
   add(kj::str(name, " (", why, ")"));
 }
 
+void LeftOut::addAll(const LeftOut& other, kj::StringPtr folder) {
+  counted += other.counted;
+  for (auto& name: other.first) {
+    if (first.size() < NAMES_MAX) first.add(kj::str(printable(folder), name));
+  }
+}
+
 kj::String LeftOut::names() const {
   return kj::str(kj::strArray(first, ", "), counted > first.size() ? ", …" : "");
 }

@@ -25,6 +25,9 @@ public:
   // Adds a name with its reason: `a (why), b (why), …`.
   void add(kj::StringPtr name, kj::StringPtr why);
 
+  // Adds what `other` counts, with `folder` before each name.
+  void addAll(const LeftOut& other, kj::StringPtr folder);
+
   uint64_t count() const { return counted; }
 
   // Returns the names of the first few, in the order in which they were added: "a, b, c", and then

@@ -30,7 +30,11 @@ constexpr kj::StringPtr DESCRIPTION =
     "Examples:\n"
     "  pack_records --dataset cifar10 records/cifar10\n"
     "  pack_records --dataset mnist --source mnist --encoding jpeg records/mnist\n"
-    "  pack_records --dataset image_folder --source photos.tar --resize 256 photos"_kj;
+    "  pack_records --dataset image_folder --source photos.tar --resize 256 photos\n"
+    "  pack_records --dataset image_folder --source images --labels train.lst --validation-labels "
+    "val.lst photos\n"
+    "  pack_records --dataset image_folder --source train.rec --validation-source val.rec "
+    "--class-names names.txt photos"_kj;
 
 template <typename T>
 kj::Maybe<const T*> rowNamed(kj::ArrayPtr<const T> rows, kj::StringPtr name) {
@@ -55,6 +59,8 @@ public:
     config.dataset = nullptr;
     config.names = {.source = "--source",
         .validationSource = "--validation-source",
+        .labels = "--labels",
+        .validationLabels = "--validation-labels",
         .dataset = "--dataset",
         .resize = "--resize",
         .folder = "OUT",
@@ -72,6 +78,16 @@ public:
             "<place>",
             "For image_folder: a folder or an archive with the images for validation. Default: "
             "every tenth image of the source.")
+        .addOptionWithArg({"labels"}, KJ_BIND_METHOD(*this, setLabels), "<file>",
+            "For image_folder: a file with lines `path<TAB>label`, `path label`, or, if it ends in "
+            ".lst, `number<TAB>label<TAB>path`. Images that it does not name are left out. "
+            "Default: labels.tsv in or beside the source, or else the folders of the images.")
+        .addOptionWithArg({"validation-labels"}, KJ_BIND_METHOD(*this, setValidationLabels),
+            "<file>",
+            "The same for the images of --validation-source, or, without it, for the images of the "
+            "source that are for validation.")
+        .addOptionWithArg({"class-names"}, KJ_BIND_METHOD(*this, setClassNames), "<file>",
+            "For image_folder: a file with the name of one class per line, by label.")
         .addOptionWithArg({'e', "encoding"}, KJ_BIND_METHOD(*this, setEncoding), "<word>",
             "The format of stored pixels: raw or jpeg. JPEG files that need no resizing are kept "
             "as they are. Default: raw; jpeg for image_folder.")
@@ -108,6 +124,20 @@ private:
     }
     config.validationSource = kj::str(place);
     return true;
+  }
+
+  // Keeps the path of a file in `setting`.
+  static kj::MainBuilder::Validity setFile(kj::Maybe<kj::String>& setting, kj::StringPtr path) {
+    if (io::pathKind(path) != io::PathKind::FILE) return kj::str("there is no file `", path, "`");
+    setting = kj::str(path);
+    return true;
+  }
+  kj::MainBuilder::Validity setLabels(kj::StringPtr path) { return setFile(config.labels, path); }
+  kj::MainBuilder::Validity setValidationLabels(kj::StringPtr path) {
+    return setFile(config.validationLabels, path);
+  }
+  kj::MainBuilder::Validity setClassNames(kj::StringPtr path) {
+    return setFile(config.classNames, path);
   }
 
   kj::MainBuilder::Validity setEncoding(kj::StringPtr word) {
@@ -147,6 +177,15 @@ private:
     bool isFolder = config.dataset->source->format == io::DatasetSource::FOLDER;
     if (config.validationSource != nullptr && (!isFolder || config.source == nullptr)) {
       return kj::str("--validation-source needs --dataset image_folder and --source");
+    }
+    bool hasLists = config.labels != nullptr || config.validationLabels != nullptr ||
+                    config.classNames != nullptr;
+    if (hasLists && !isFolder) {
+      return kj::str("--labels, --validation-labels and --class-names need --dataset image_folder");
+    }
+    if (config.validationLabels != nullptr && config.labels == nullptr &&
+        config.validationSource == nullptr) {
+      return kj::str("--validation-labels needs --labels or --validation-source");
     }
     config.encoding = encoding.orDefault(config.dataset->source->encoding);
     runner::ProgressLine line(STDERR_FILENO);

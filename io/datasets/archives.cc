@@ -16,6 +16,7 @@
 #include "configs/language/utf8_locale.h"
 #include "io/datasets/archive_end.h"
 #include "io/datasets/name_forms.h"
+#include "io/datasets/record_io.h"
 #include "io/paths.h"
 
 namespace io {
@@ -427,6 +428,7 @@ kj::Own<Members> Members::open(kj::StringPtr path) {
     case PathKind::FOLDER:
       return kj::heap<FolderMembers>(path);
     case PathKind::FILE:
+      if (isRecordIo(path)) return openRecordIo(path);
       return kj::heap<ArchiveMembers>(path);
     case PathKind::NOTHING:
       break;
@@ -435,10 +437,14 @@ kj::Own<Members> Members::open(kj::StringPtr path) {
 }
 
 bool isNamedAsArchive(kj::StringPtr path) {
-  for (auto ending: {".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.zst"}) {
-    if (path.endsWith(ending)) return true;
+  return withoutArchiveEnding(path).size() < path.size();
+}
+
+kj::String withoutArchiveEnding(kj::StringPtr path) {
+  for (auto ending: {".zip"_kj, ".tar"_kj, ".tgz"_kj, ".tar.gz"_kj, ".tar.xz"_kj, ".tar.zst"_kj}) {
+    if (path.endsWith(ending)) return kj::heapString(path.slice(0, path.size() - ending.size()));
   }
-  return false;
+  return kj::str(path);
 }
 
 kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax) {

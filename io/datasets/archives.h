@@ -1,4 +1,5 @@
-// io/datasets/archives.h: the files in a folder or in an archive, one after another.
+// io/datasets/archives.h: the files in a folder, in an archive or in a RecordIO file, one after
+// another.
 #pragma once
 
 #include <kj/array.h>
@@ -12,14 +13,15 @@
 
 namespace io {
 
-// Iterates over the regular files of a folder or of an archive. In a folder, files are sorted by
+// Iterates over the regular files of a folder, of an archive, or of a RecordIO file (see
+// record_io.h). In a folder, files are sorted by
 // path, sub-folders are included, and links are followed. An archive may have any format that
 // libarchive reads, and keeps its own order. Its hard links come last, each with the content of the
 // file that it links to. Hidden files and folders are skipped. If an archive has a name several
 // times, it is returned as often.
 class Members {
 public:
-  // Throws with the cause if `path` is neither a folder nor an archive.
+  // Throws with the cause if `path` is neither a folder nor such a file.
   static kj::Own<Members> open(kj::StringPtr path);
   virtual ~Members() noexcept(false) = default;
 
@@ -29,6 +31,8 @@ public:
   // archive is damaged or ends early. Throws if a zip or tar has two files or folders to which
   // composed() gives one name. For other formats, this cannot be detected.
   virtual kj::Maybe<kj::StringPtr> next() = 0;
+  // The label that the source itself gives to that file. Only RecordIO files have labels.
+  virtual kj::Maybe<uint32_t> label() const { return nullptr; }
   // Returns the content of that file. Call once per file. Throws if the file cannot be read. Throws
   // before taking memory if it is larger than `bytesMax`. The text begins with a verb ("has more
   // than …"), so that the caller can put the file's name before it. next() may be called after an
@@ -50,6 +54,8 @@ public:
 
 // Whether `path` ends like the name of an archive.
 bool isNamedAsArchive(kj::StringPtr path);
+// Returns `path` without such an ending.
+kj::String withoutArchiveEnding(kj::StringPtr path);
 
 // Returns a file's whole content, unpacked if it is compressed (gzip, xz, bzip2, zstd). Throws if
 // it cannot be read or is larger than `bytesMax`.

@@ -71,7 +71,7 @@ kj::String cacheName(const DataConfig& config) {
     sum.update(kj::StringPtr("\n").asBytes());
   };
   // Increase this number when the import of the same files gives other records or other warnings.
-  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 6" : "import 1");
+  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 7" : "import 1");
   auto encoding = configs::nameIn(ENCODINGS, config.encoding);
   add(kj::str(config.dataset->name, " ", encoding, " ", config.resizeShortSide));
   for (auto& file: config.dataset->source->files) add(file.sha256);
@@ -81,7 +81,10 @@ kj::String cacheName(const DataConfig& config) {
       auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
       add(absolute.toString());
       add(identityOf(place.images));
-      KJ_IF_MAYBE(labels, place.labels) add(identityOf(*labels));
+      KJ_IF_MAYBE(labels, place.labels) {
+        add(place.isChosen ? "chosen" : "");
+        add(identityOf(*labels));
+      }
       if (pathKind(place.images) != PathKind::FOLDER) return;
       auto below = allBelow(place.images);
       for (auto& name: below.files) {
@@ -95,11 +98,13 @@ kj::String cacheName(const DataConfig& config) {
         for (auto& name: *list) add(name);
       }
     };
-    addPlace(findImages(config, configs::environment("RUNNER_DATASETS")));
-    KJ_IF_MAYBE(place, findValidationImages(config)) {
+    auto datasets = configs::environment("RUNNER_DATASETS");
+    addPlace(findImages(config, datasets));
+    KJ_IF_MAYBE(place, findValidationImages(config, datasets)) {
       add("validation");
       addPlace(*place);
     }
+    KJ_IF_MAYBE(path, config.classNames) add(identityOf(*path));
   }
   // 64 bits are enough: no two data sets of one user will have the same.
   auto digest = kj::encodeHex(sum.finish());
@@ -358,7 +363,8 @@ kj::String placeOf(const DataConfig& config) {
 class CachedDataset final: public Dataset {
 public:
   CachedDataset(const DataConfig& config, kj::StringPtr folder, Progress& progress, Warn& warn)
-      : trainingDb(RecordDb::open(kj::str(folder, "/", TRAINING_FILE))),
+      : kind(*config.dataset),
+        trainingDb(RecordDb::open(kj::str(folder, "/", TRAINING_FILE))),
         validationDb(RecordDb::open(kj::str(folder, "/", VALIDATION_FILE))),
         ownFolder(kj::str(folder)),
         stored(commonShape()),
@@ -376,6 +382,13 @@ public:
   const RecordDb& training() const override { return *trainingDb; }
   const RecordDb& validation() const override { return *validationDb; }
   uint classes() const override { return kj::max(trainingDb->classes(), validationDb->classes()); }
+  kj::Array<kj::String> classNames() const override {
+    auto kept = trainingDb->classNames();
+    if (kept.size() == 0) return classNamesOf(kind);
+    return KJ_MAP(name, kept) {
+      return kj::str(name);
+    };
+  }
   kj::Maybe<ImageShape> storedShape() const override { return stored; }
   ImageShape batchShape() const override { return batch; }
   kj::ArrayPtr<const float> meanImage() const override { return mean; }
@@ -415,6 +428,7 @@ private:
     return batchShapeOf(config.augment, someShape(*trainingDb, config));
   }
 
+  const DatasetKind& kind;
   kj::Own<RecordDb> trainingDb;
   kj::Own<RecordDb> validationDb;
   const kj::String ownFolder;
@@ -473,7 +487,7 @@ void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics) 
   }
   diagnostics.error(config.datasetSpan,
       kj::str("data set `", kind.name, "` needs a `source`", where),
-      kj::str("set ", config.names.source, " to a folder or an archive of JPEG files"));
+      kj::str("set ", config.names.source, " to a folder or an archive of images"));
 }
 
 void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn) {
@@ -506,7 +520,8 @@ kj::Maybe<DatasetFacts> factsOf(const DataConfig& config) {
   if (source.format == DatasetSource::FOLDER) return nullptr;
   auto shape = source.shape;
   if (config.resizeShortSide > 0) shape = resizedShape(shape, config.resizeShortSide);
-  return DatasetFacts{shape, source.classes, source.trainingRecords, source.validationRecords};
+  return DatasetFacts{shape, source.classes, source.trainingRecords, source.validationRecords,
+      nullptr, classNamesOf(*config.dataset)};
 }
 
 bool areRecordsKnown(const DataConfig& config) {

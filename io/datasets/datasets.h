@@ -27,6 +27,8 @@ public:
 
   // The number of classes. Labels are 0 … classes-1.
   virtual uint classes() const = 0;
+  // Their names, by label, as far as they are known.
+  virtual kj::Array<kj::String> classNames() const = 0;
   // The shape of the stored images. Null if they differ, which only image folders may do.
   virtual kj::Maybe<ImageShape> storedShape() const = 0;
   // The shape of an image in a batch, after the crop.
@@ -82,6 +84,7 @@ struct DatasetFacts {
   uint64_t trainingRecords;
   uint64_t validationRecords;
   kj::Array<kj::String> leftOut = nullptr;  // as Dataset::leftOut() returns it
+  kj::Array<kj::String> classNames = nullptr;  // as Dataset::classNames() returns them
 };
 kj::Maybe<DatasetFacts> factsOf(const DataConfig& config);
 

@@ -155,7 +155,7 @@ TEST_CASE("openDataset: keeps what an import left out beside its records") {
   ImageFolder scratch;
   auto& config = scratch.config;
   CHECK(openDataset(config, silent())->leftOut().size() == 0);
-  scratch.write("images/x.png", nullptr);
+  scratch.write("images/x.gif", nullptr);
   config.onBadRecord = BadRecordPolicy::SKIP;
   for (uint i = 0; i < 7; ++i) scratch.write(kj::str("images/cat/bad-", i, ".jpg"), nullptr);
   kj::Vector<kj::String> told;

@@ -7,6 +7,8 @@
 #include "io/datasets/import_folder.h"
 #include "io/datasets/sources.h"
 #include "io/images/kept_image.h"
+#include "io/left_out.h"
+#include "io/paths.h"
 #include "io/records/record_db.h"
 
 namespace io {
@@ -85,22 +87,42 @@ void importFiles(const DataConfig& config, kj::ArrayPtr<const kj::Array<kj::byte
   KJ_UNREACHABLE;
 }
 
+// Returns what the databases say of their origin. No path and no time: the same images give the
+// same bytes.
+kj::String originOf(const DataConfig& config, kj::StringPtr source) {
+  auto encoding = configs::nameIn(ENCODINGS, config.encoding);
+  auto resized = config.resizeShortSide == 0 ? kj::str("no") : kj::str(config.resizeShortSide);
+  return kj::str(
+      "source: ", printable(source), "\nencoding: ", encoding, "\nresized short side: ", resized);
+}
+
 }  // namespace
 
 void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, kj::StringPtr into,
     Progress& progress, Warn& warn) {
   auto training = RecordWriter::create(kj::str(into, "/", TRAINING_FILE), config.names.folder);
   auto validation = RecordWriter::create(kj::str(into, "/", VALIDATION_FILE), config.names.folder);
-  if (config.dataset->source->format == DatasetSource::FOLDER) {
+  auto& kind = *config.dataset;
+  kj::Array<kj::String> classNames;
+  kj::String source;
+  if (kind.source->format == DatasetSource::FOLDER) {
     auto place = findImages(config, datasets);
-    importFolder(
-        config, place, findValidationImages(config), *training, *validation, progress, warn);
+    auto validationPlace = findValidationImages(config, datasets);
+    source = kj::str(baseName(place.images));
+    classNames =
+        importFolder(config, place, validationPlace, *training, *validation, progress, warn);
   } else {
     auto files = findFiles(config, datasets, into, progress);
     importFiles(config, files, *training, *validation, progress);
+    classNames = classNamesOf(kind);
+    auto names = KJ_MAP(file, kind.source->files) {
+      return kj::StringPtr(file.name);
+    };
+    source = kj::strArray(names, ", ");
   }
-  training->finish(config.dataset->name);
-  validation->finish(config.dataset->name);
+  for (auto writer: {training.get(), validation.get()}) {
+    writer->finish({kind.name, classNames, originOf(config, source)});
+  }
 }
 
 }  // namespace io

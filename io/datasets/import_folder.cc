@@ -7,6 +7,7 @@
 #include "io/datasets/archives.h"
 #include "io/datasets/labels.h"
 #include "io/datasets/name_forms.h"
+#include "io/datasets/nested_archives.h"
 #include "io/images/kept_image.h"
 #include "io/left_out.h"
 #include "io/paths.h"
@@ -22,7 +23,7 @@ constexpr size_t IMAGE_FILE_BYTES_MAX = size_t(1) << 28;
 constexpr size_t WAITING_BYTES_MAX = size_t(1) << 24;
 
 // The endings of image names.
-constexpr kj::StringPtr ENDINGS[] = {".jpeg"_kj, ".jpg"_kj};
+constexpr kj::StringPtr ENDINGS[] = {".jpeg"_kj, ".jpg"_kj, ".png"_kj};
 
 bool isNamedAsImage(kj::StringPtr path) {
   auto name = kj::str(baseName(path));
@@ -34,6 +35,18 @@ bool isNamedAsImage(kj::StringPtr path) {
   }
   return false;
 }
+
+// Returns the part of a path up to the first dot of its last name: what the files of one sample
+// have in common in WebDataset's shards.
+kj::String sampleOf(kj::StringPtr path) {
+  auto name = baseName(path);
+  size_t folder = path.size() - name.size();
+  return kj::heapString(path.slice(0, folder + name.findFirst('.').orDefault(name.size())));
+}
+
+// The ending of a file that holds the label of its sample (WebDataset).
+constexpr kj::StringPtr CLASS_ENDING = ".cls"_kj;
+constexpr size_t CLASS_FILE_BYTES_MAX = 64;
 
 class FolderImport {
 public:
@@ -52,15 +65,22 @@ public:
   void useClassesOf(const FolderImport& training) { classesFrom = training; }
   // Before run(): the number of the first image. After it: the number of the next one.
   uint64_t id = 0;
+  // After run(): the names of the classes by label, or none.
+  kj::Array<kj::String> classNames;
+
+  // After run(): the folders that are classes, by label. Empty if classes are not folders.
+  kj::Array<kj::String> foldersIfClasses() const {
+    return labelsFile == nullptr ? classFolders() : kj::Array<kj::String>();
+  }
 
   // Writes every tenth image into `validation`, if there is one, and the others into `training`.
   void run(RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
     KJ_IF_MAYBE(path, place.labels) {
-      labels = readLabels(*path);
+      take(readLabels(*path));
       labelsFile = kj::str(*path);
     }
     list();
-    auto members = Members::open(images);
+    auto members = open();
     for (;;) {
       kj::StringPtr path;
       KJ_IF_MAYBE(p, members->next()) {
@@ -88,10 +108,48 @@ public:
   }
 
 private:
-  // Finds all images and labels them: by the labels file of the user, else by the labels.tsv of the
-  // archive, else by their folders. Warns about everything else that is there.
+  kj::Own<Members> open() { return isNested ? openNested(images) : Members::open(images); }
+
+  void take(LabelList list) {
+    labels = kj::mv(list.labels);
+    classNames = kj::mv(list.classNames);
+  }
+
+  // Finds all images and labels them: by the labels file of the user, else by the source itself,
+  // else by the labels.tsv of the archive, else by their folders. Warns about everything else that
+  // is there.
   void list() {
-    auto members = Members::open(images);
+    auto members = listMembers();
+    if (entries.size() == 0 && archives.count() > 0) {
+      otherFiles = {};
+      archives = {};
+      isNested = true;
+      members = listMembers();
+    }
+    labelBySamples();
+    if (labelsFile == nullptr) {
+      auto paths = KJ_MAP(entry, entries) {
+        return kj::str(entry.key);
+      };
+      if (paths.size() == 0) {
+        // refused below
+      } else KJ_IF_MAYBE(training, classesFrom) {
+        labels = labelsByKnownFolder(images, kj::mv(paths), training->classFolders());
+      } else {
+        labels = labelsByFolder(config, images, kj::mv(paths));
+        classNames = namesOfFolders(classFolders());
+      }
+    } else if (place.isChosen) {
+      dropUnlabelled();
+    } else {
+      checkAllLabelled();
+    }
+    tellPassedOver(*members);
+    if (entries.size() == 0) refuseWithoutImage();
+  }
+
+  kj::Own<Members> listMembers() {
+    auto members = open();
     auto what = kj::str("listing ", baseName(images));
     for (;;) {
       KJ_IF_MAYBE(path, members->next()) {
@@ -101,19 +159,29 @@ private:
       }
       progress(what, members->done(), members->total());
     }
-    tellPassedOver(*members);
-    if (entries.size() == 0) refuseWithoutImage();
-    if (labelsFile == nullptr) {
-      auto paths = KJ_MAP(entry, entries) {
-        return kj::str(entry.key);
-      };
-      KJ_IF_MAYBE(training, classesFrom) {
-        labels = labelsByKnownFolder(images, kj::mv(paths), training->classFolders());
-      } else {
-        labels = labelsByFolder(config, images, kj::mv(paths));
+    return members;
+  }
+
+  // Labels the images by the files of their samples, if there are any.
+  void labelBySamples() {
+    if (samples.size() == 0 || labelsFile != nullptr) return;
+    for (auto& entry: entries) {
+      KJ_IF_MAYBE(label, samples.find(sampleOf(entry.key))) {
+        labels.insert(kj::str(entry.key), Label{*label});
       }
-    } else {
-      checkAllLabelled();
+    }
+    labelsFile = kj::str("its ", CLASS_ENDING, " files");
+  }
+
+  // Leaves out the images that the user's list does not name.
+  void dropUnlabelled() {
+    kj::Vector<kj::String> dropped;
+    for (auto& entry: entries) {
+      if (labelOf(entry.key) == nullptr) dropped.add(kj::str(entry.key));
+    }
+    for (auto& path: dropped) {
+      entries.erase(path);
+      unlisted.add(path);
     }
   }
 
@@ -121,7 +189,7 @@ private:
   kj::Array<kj::String> classFolders() const {
     KJ_IF_MAYBE(file, labelsFile) {
       configs::fail("the classes of the training images are those of ", *file,
-          ". Give the validation images a labels.tsv, too");
+          ". Give the validation images a file of labels, too");
     }
     kj::Vector<kj::String> folders;
     for (auto& entry: labels) {
@@ -153,8 +221,14 @@ private:
       entries.upsert(kj::str(path), 1, [&](uint& count, uint) {
         if (++count == 2) repeated.add(path);
       });
+      KJ_IF_MAYBE(label, members.label()) {
+        if (place.labels != nullptr) return;
+        labels.upsert(kj::str(path), Label{*label}, [](Label&, Label&&) {});
+        labelsFile = kj::str(images);
+      }
       return;
     }
+    if (path.endsWith(CLASS_ENDING)) return readSampleLabel(members, path);
     if (baseName(path) == LABELS_FILE) {
       bool isOfFolder = place.labels != nullptr && path == LABELS_FILE;
       if (isOfFolder) return;
@@ -162,6 +236,21 @@ private:
     }
     otherFiles.add(path);
     if (isNamedAsArchive(path)) archives.add(path);
+  }
+
+  void readSampleLabel(Members& members, kj::StringPtr path) {
+    auto name = kj::str(path, " of ", images);
+    auto content = about(name, [&]() { return members.read(CLASS_FILE_BYTES_MAX); });
+    auto text = content.asChars();
+    while (text.size() > 0 && (text.back() == '\n' || text.back() == '\r')) {
+      text = text.slice(0, text.size() - 1);
+    }
+    KJ_IF_MAYBE(label, parseLabel(text)) {
+      samples.upsert(sampleOf(path), *label, [](uint32_t& last, uint32_t next) { last = next; });
+    } else {
+      configs::fail(printable(name), " holds ", printable(kj::heapString(text)),
+          ", which is not a label from 0 to ", LABEL_MAX);
+    }
   }
 
   // Reads the archive's member `path`. Its lines are relative to the folder that holds it, which
@@ -177,8 +266,8 @@ private:
             " to the right folder");
     }
     auto content = about(name, [&]() { return members.read(LABELS_FILE_BYTES_MAX); });
-    labels =
-        parseLabels(name, content, kj::heapString(path.slice(0, path.size() - LABELS_FILE.size())));
+    take(parseLabels(
+        name, content, kj::heapString(path.slice(0, path.size() - LABELS_FILE.size()))));
     labelsFile = kj::mv(called);
   }
 
@@ -186,6 +275,8 @@ private:
   bool isLast(kj::StringPtr path) {
     KJ_IF_MAYBE(left, entries.find(path)) {
       if (*left > 0) return --*left == 0;
+    } else if (place.isChosen && labelOf(path) == nullptr) {
+      return false;
     }
     configs::fail(
         images, " was changed while it was imported: ", printable(path), " is new. Try again");
@@ -245,8 +336,12 @@ private:
     }
     if (otherFiles.count() > 0) {
       warn(kj::str("left out ", counted(otherFiles.count(), "file", "files"), " of ", images,
-          " whose ", otherFiles.count() == 1 ? "name ends" : "names end",
-          " in neither .jpeg nor .jpg: ", otherFiles.names()));
+          " whose ", otherFiles.count() == 1 ? "name does" : "names do",
+          " not end in .jpeg, .jpg or .png: ", otherFiles.names()));
+    }
+    if (unlisted.count() > 0) {
+      warn(kj::str("left out ", counted(unlisted.count(), "image", "images"), " of ", images,
+          " that ", KJ_ASSERT_NONNULL(labelsFile), " does not name: ", unlisted.names()));
     }
     if (repeated.count() > 0) {
       warn(kj::str(images, " has several entries of ", counted(repeated.count(), "name", "names"),
@@ -288,17 +383,13 @@ private:
   }
 
   [[noreturn]] void refuseWithoutImage() {
-    if (archives.count() == 0) {
-      configs::fail("there is no image in ", images, ": set ", setting,
-          " to a folder or an archive of JPEG files, whose names end in .jpeg or .jpg");
+    if (unlisted.count() > 0) {
+      configs::fail(KJ_ASSERT_NONNULL(labelsFile), " names none of the ", unlisted.count(),
+          " images of ", images,
+          ": its paths must begin below that place, as these do: ", unlisted.names());
     }
-    auto wayOut =
-        !isArchive && archives.count() == 1
-            ? kj::str("set ", setting, " to ", images, "/", archives.names())
-            : kj::str("unpack each into a folder of its own, and set ", setting,
-                  " to the folder that these are in", isArchive ? "" : ", or to one archive");
-    configs::fail("there is no image in ", images, ", but ",
-        counted(archives.count(), "archive", "archives"), " (", archives.names(), "): ", wayOut);
+    configs::fail("there is no image in ", images, isNested ? " and its archives" : "", ": set ",
+        setting, " to a folder or an archive of images, whose names end in .jpeg, .jpg or .png");
   }
 
   void checkAllMet() {
@@ -329,7 +420,7 @@ private:
       return kj::str("it is hidden");
     }
     if (!isNamedAsImage(path)) {
-      return kj::str("its name does not end in .jpeg or .jpg");
+      return kj::str("its name does not end in .jpeg, .jpg or .png");
     }
     auto file = kj::str(images, "/", path);
     KJ_IF_MAYBE(why, whyUnreadable(file)) return kj::mv(*why);
@@ -352,7 +443,10 @@ private:
   kj::HashMap<kj::String, uint> entries;  // of each image: how many were not read yet
   LeftOut repeated;                       // names with several entries
   LeftOut otherFiles;
-  LeftOut archives;  // those of `otherFiles` that are archives
+  LeftOut archives;       // those of `otherFiles` that are archives
+  LeftOut unlisted;       // images that the user's list does not name
+  bool isNested = false;  // whether the archives in `images` are read like folders
+  kj::HashMap<kj::String, uint32_t> samples;  // labels of WebDataset's samples
   ImageKeeper keeper{config};
   kj::Vector<ImageFile> waiting;
   size_t waiting_bytes = 0;
@@ -368,7 +462,7 @@ private:
 
 }  // namespace
 
-void importFolder(const DataConfig& config, const ImagePlace& place,
+kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& place,
     const kj::Maybe<ImagePlace>& validationPlace, RecordWriter& training, RecordWriter& validation,
     Progress& progress, Warn& warn) {
   FolderImport import(config, place, config.names.source, progress, warn);
@@ -381,6 +475,8 @@ void importFolder(const DataConfig& config, const ImagePlace& place,
   } else {
     import.run(training, validation);
   }
+  KJ_IF_MAYBE(path, config.classNames) return readClassNames(*path, import.foldersIfClasses());
+  return kj::mv(import.classNames);
 }
 
 }  // namespace io

@@ -1,4 +1,5 @@
-// io/datasets/import_folder.h: makes record databases from a folder or an archive of JPEG files.
+// io/datasets/import_folder.h: makes record databases from a folder or an archive of images, or
+// from a RecordIO file.
 #pragma once
 
 #include "io/data_config.h"
@@ -13,6 +14,10 @@ namespace io {
 // `training`. With `validationPlace`, writes all of them into `training`, and all of
 // `validationPlace` into `validation`. If folders are classes, those of `validationPlace` have the
 // names of those of `place`. Ids count the images of both. Each record knows the path of its file.
+// Returns the names of the classes by label, or none if they are not known.
+//
+// If there is no image in `place`, but archives, the images of these are imported, as if each
+// archive were a folder (see nested_archives.h).
 //
 // If an archive has several entries of one name, the last one counts, as for tar. `warn` reports
 // this.
@@ -21,7 +26,7 @@ namespace io {
 // `config.onBadRecord`. Entries that are not files are named and left out. Throws if a labelled
 // image is missing, if an image has no label, if an archive has two files of labels, or if there is
 // no image at all. Also throws as labelsByFolder() does.
-void importFolder(const DataConfig& config, const ImagePlace& place,
+kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& place,
     const kj::Maybe<ImagePlace>& validationPlace, RecordWriter& training, RecordWriter& validation,
     Progress& progress, Warn& warn);
 

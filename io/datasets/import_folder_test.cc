@@ -10,78 +10,10 @@
 #include <cstring>
 
 #include "io/images/jpeg.h"
-#include "io/testing/image_folder.h"
+#include "io/testing/imported_images.h"
 #include "io/testing/scratch.h"
 
 namespace io {
-
-namespace {
-
-struct Imported {
-  kj::Vector<kj::String> warnings;
-  kj::Vector<kj::String> paths;  // of all images, training images first
-  kj::Vector<uint32_t> labels;
-  kj::Vector<uint64_t> ids;
-  uint64_t training = 0;  // how many of them are for training
-};
-
-// A folder of images, and the result of its import.
-struct Images {
-  Scratch scratch;
-  DataConfig config = testConfig("image_folder");
-
-  // Packs the folder into an archive, from its sub-folder `from` on, and imports the archive.
-  kj::String pack(kj::StringPtr from) {
-    auto archive = scratch.path("images.tar");
-    auto command = kj::str("tar cf ", archive, " -C ", scratch.path(""), from, " .");
-    KJ_ASSERT(::system(command.cStr()) == 0);
-    config.source = kj::str(archive);
-    return archive;
-  }
-
-  Images() { config.source = scratch.path("images"); }
-
-  kj::String folder() const { return scratch.path("images"); }
-  void write(kj::StringPtr name, kj::ArrayPtr<const kj::byte> bytes) {
-    scratch.write(kj::str("images/", name), bytes);
-  }
-  // Writes `count` images in each of the classes cat and dog.
-  void writeClasses(uint count) {
-    for (uint i = 0; i < count; ++i) {
-      write(kj::str("cat/", 10 + i, ".jpg"), jpegOf(i));
-      write(kj::str("dog/", 10 + i, ".jpg"), jpegOf(100 + i));
-    }
-  }
-  void skipBad() { config.onBadRecord = BadRecordPolicy::SKIP; }
-
-  Imported import() {
-    Imported result;
-    Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
-    Warn warn = [&](kj::StringPtr sentence) { result.warnings.add(kj::str(sentence)); };
-    auto training = RecordWriter::create(scratch.path("training.mdb"));
-    auto validation = RecordWriter::create(scratch.path("validation.mdb"));
-    importFolder(config, findImages(config, nullptr), findValidationImages(config), *training,
-        *validation, progress, warn);
-    training->finish();
-    validation->finish();
-    for (auto name: {"training.mdb", "validation.mdb"}) {
-      auto db = RecordDb::open(scratch.path(name));
-      auto reader = RecordReader::open(*db);
-      if (result.paths.size() == 0) result.training = db->count();
-      for (uint64_t i = 0; i < db->count(); ++i) {
-        result.ids.add(reader->read(i).id);
-        result.labels.add(reader->read(i).label);
-        result.paths.add(kj::str(KJ_ASSERT_NONNULL(db->source(i))));
-      }
-    }
-    return result;
-  }
-  kj::String refusal() {
-    return thrownBy([&]() { import(); });
-  }
-};
-
-}  // namespace
 
 TEST_CASE("importFolder: labels.tsv beside the images gives their labels") {
   Images images;
@@ -148,11 +80,11 @@ TEST_CASE("importFolder: refuses validation images of unknown classes") {
   images.write("labels.tsv", kj::str(kj::strArray(lines, "")).asBytes());
   CHECK(images.refusal() == kj::str("the classes of the training images are those of ",
                                 images.folder(),
-                                "/labels.tsv. Give the validation images a labels.tsv, too"));
+                                "/labels.tsv. Give the validation images a file of labels, too"));
   images.config.validationSource = images.scratch.path("nothing");
-  CHECK(images.refusal() ==
-        kj::str("there is nothing at ", images.scratch.path("nothing"),
-            ". Set data.validation_source to a folder or an archive of JPEG files"));
+  CHECK(
+      images.refusal() == kj::str("there is nothing at ", images.scratch.path("nothing"),
+                              ". Set data.validation_source to a folder or an archive of images"));
 }
 
 TEST_CASE("importFolder: labels.tsv in an archive gives the labels of its own folder") {
@@ -246,33 +178,13 @@ TEST_CASE("importFolder: labels.tsv may begin with UTF-8's byte-order mark") {
   CHECK(kj::strArray(images.import().labels, " ") == "7 5");
 }
 
-TEST_CASE("importFolder: says that a folder or an archive holds only archives") {
-  Images images;
-  images.write("a.tar", nullptr);
-  CHECK(images.refusal() == kj::str("there is no image in ", images.folder(),
-                                ", but 1 archive (a.tar): set data.source to ", images.folder(),
-                                "/a.tar"));
-  images.write("b.zip", nullptr);
-  auto begin = [](kj::StringPtr place) {
-    return kj::str("there is no image in ", place,
-        ", but 2 archives (a.tar, b.zip): unpack each into a folder of its own, and set "
-        "data.source to the folder that these are in");
-  };
-  CHECK(images.refusal() == kj::str(begin(images.folder()), ", or to one archive"));
-  auto archive = images.scratch.path("all.tar");
-  auto command = kj::str("tar cf ", archive, " -C ", images.folder(), " a.tar b.zip");
-  REQUIRE(::system(command.cStr()) == 0);
-  images.config.source = kj::str(archive);
-  CHECK(images.refusal() == begin(archive));
-}
-
 TEST_CASE("importFolder: names a source that is a link to itself") {
   Images images;
   REQUIRE(::symlink("images", images.folder().cStr()) == 0);
   CHECK(images.refusal() == kj::str(images.folder(),
                                 " (a link to itself) is not a folder or an archive. Set "
                                 "data.source to a folder or an archive "
-                                "of JPEG files"));
+                                "of images"));
 }
 
 TEST_CASE("importFolder: names a labelled image that is missing, with the reason") {
@@ -282,12 +194,12 @@ TEST_CASE("importFolder: names a labelled image that is missing, with the reason
   auto path = kj::str(images.folder(), "/labels.tsv");
   images.write(
       "labels.tsv", kj::StringPtr("cat/10.jpg\t0\ncat/11.jpg\t0\ndog/10.jpg\t1\ndog/11.jpg\t1\n"
-                                  "z.jpg\t1\ndog/12.jpg\t1\ndog/13.png\t1\n")
+                                  "z.jpg\t1\ndog/12.jpg\t1\ndog/13.gif\t1\n")
                         .asBytes());
   CHECK(images.refusal() ==
         kj::str(images.folder(), " has 4 of the 7 images that ", path,
-            " names. Missing: z.jpg (a link to nothing), dog/12.jpg, dog/13.png (its name does not "
-            "end in .jpeg or .jpg). Add them, or remove their lines"));
+            " names. Missing: z.jpg (a link to nothing), dog/12.jpg, dog/13.gif (its name does not "
+            "end in .jpeg, .jpg or .png). Add them, or remove their lines"));
 }
 
 TEST_CASE("importFolder: refuses or leaves out a folder that may not be searched, by policy") {
@@ -323,12 +235,12 @@ TEST_CASE("importFolder: refuses a labels.tsv that is a link to nothing") {
         kj::str(images.folder(), "/labels.tsv is a link to nothing. Repair or remove it"));
 }
 
-TEST_CASE("importFolder: names links to nothing, and files that are not named like JPEG files") {
+TEST_CASE("importFolder: names links to nothing, and files that are not named like images") {
   Images images;
   images.writeClasses(2);
   REQUIRE(::symlink("nowhere", images.scratch.path("images/dog/z.jpg").cStr()) == 0);
   REQUIRE(::mkfifo(images.scratch.path("images/cat/pipe").cStr(), 0666) == 0);
-  images.write("dog/x.PNG", nullptr);
+  images.write("dog/x.GIF", nullptr);
   images.write("dog/y.jpg~", nullptr);
   images.write("README", nullptr);
   auto imported = images.import();
@@ -339,7 +251,7 @@ TEST_CASE("importFolder: names links to nothing, and files that are not named li
             " that are not regular files: cat/pipe (a pipe), dog/z.jpg (a link to nothing)"));
   CHECK(imported.warnings[1] ==
         kj::str("left out 3 files of ", images.folder(),
-            " whose names end in neither .jpeg nor .jpg: README, dog/x.PNG, dog/y.jpg~"));
+            " whose names do not end in .jpeg, .jpg or .png: README, dog/x.GIF, dog/y.jpg~"));
 }
 
 TEST_CASE("importFolder: a folder and its archive give the same images, without hidden ones") {
@@ -366,16 +278,16 @@ TEST_CASE("importFolder: refuses by name or leaves out a file that is not an ima
   Images images;
   images.writeClasses(3);
   images.write("cat/11.jpg", kj::StringPtr("text").asBytes());
-  CHECK(images.refusal() ==
-        kj::str("cannot import cat/11.jpg of ", images.folder(),
-            ": it is not a JPEG file. Repair or remove it, or set data.on_bad_record = \"skip\""));
+  CHECK(images.refusal() == kj::str("cannot import cat/11.jpg of ", images.folder(),
+                                ": it is neither a JPEG nor a PNG file. Repair or remove it, or "
+                                "set data.on_bad_record = \"skip\""));
   images.skipBad();
   auto imported = images.import();
   CHECK(kj::strArray(imported.paths, " ") ==
         "cat/10.jpg cat/12.jpg dog/10.jpg dog/11.jpg dog/12.jpg");
   REQUIRE(imported.warnings.size() == 1);
-  CHECK(
-      imported.warnings[0] == "cat/11.jpg is not a JPEG file; left out (on_bad_record = \"skip\")");
+  CHECK(imported.warnings[0] ==
+        "cat/11.jpg is neither a JPEG nor a PNG file; left out (on_bad_record = \"skip\")");
 }
 
 TEST_CASE("importFolder: names a class that has no image left") {
@@ -408,12 +320,13 @@ TEST_CASE("importFolder: prints names without their control characters") {
   Images images;
   images.writeClasses(2);
   images.write("cat/a\x1b[31m\n.jpg", nullptr);
-  images.write("cat/b\t.png", nullptr);
+  images.write("cat/b\t.gif", nullptr);
   images.skipBad();
   auto imported = images.import();
   REQUIRE(imported.warnings.size() == 2);
-  CHECK(imported.warnings[1].startsWith("cat/a\\x1b[31m\\x0a.jpg is not a JPEG file"));
-  CHECK(imported.warnings[0].endsWith(": cat/b\\x09.png"));
+  CHECK(
+      imported.warnings[1].startsWith("cat/a\\x1b[31m\\x0a.jpg is neither a JPEG nor a PNG file"));
+  CHECK(imported.warnings[0].endsWith(": cat/b\\x09.gif"));
 }
 
 TEST_CASE("importFolder: accepts a folder name that ends in a slash") {
@@ -481,10 +394,10 @@ TEST_CASE("importFolder: refuses by name an image whose resized side is too long
 TEST_CASE("importFolder: refuses a folder without images, and one without a good image") {
   Images images;
   images.write("x.txt", nullptr);
-  CHECK(images.refusal() ==
-        kj::str("there is no image in ", images.folder(),
-            ": set data.source to a folder or an archive of JPEG files, whose names end in .jpeg "
-            "or .jpg"));
+  CHECK(images.refusal() == kj::str("there is no image in ", images.folder(),
+                                ": set data.source to a folder or an archive of images, whose "
+                                "names end in .jpeg, .jpg or "
+                                ".png"));
   images.skipBad();
   images.write("cat/1.jpg", nullptr);
   images.write("dog/2.jpg", nullptr);

@@ -7,27 +7,67 @@
 #include "configs/language/failure.h"
 #include "io/left_out.h"
 #include "io/paths.h"
+#include "io/records/record_db.h"
 
 namespace io {
 
 namespace {
-
-// A larger label is a mistake in the file. The network would need that many outputs.
-constexpr uint64_t LABEL_MAX = 1000000;
 
 // The usual folder names of a data set that is already split.
 constexpr kj::StringPtr TRAINING_NAMES[] = {"train"_kj, "training"_kj};
 constexpr kj::StringPtr VALIDATION_NAMES[] = {"val"_kj, "valid"_kj, "validation"_kj};
 constexpr kj::StringPtr TEST_NAMES[] = {"test"_kj, "testing"_kj};
 
-kj::Maybe<uint64_t> parseLabel(kj::ArrayPtr<const char> digits) {
-  uint64_t label = 0;
-  if (digits.size() == 0 || digits.size() > 9) return nullptr;
-  for (char c: digits) {
-    if (c < '0' || c > '9') return nullptr;
-    label = label * 10 + (c - '0');
+// The lines of a text.
+class Lines {
+public:
+  explicit Lines(kj::ArrayPtr<const char> text): rest(text) {
+    // Some editors put UTF-8's byte-order mark before the text.
+    constexpr kj::StringPtr UTF8_MARK = "\xef\xbb\xbf"_kj;
+    if (rest.size() >= UTF8_MARK.size() && rest.slice(0, UTF8_MARK.size()) == UTF8_MARK) {
+      rest = rest.slice(UTF8_MARK.size(), rest.size());
+    }
   }
-  return label;
+
+  // Goes to the next line. Returns false if there is none.
+  bool next() {
+    if (rest.size() == 0) return false;
+    ++count;
+    size_t end = std::find(rest.begin(), rest.end(), '\n') - rest.begin();
+    line = rest.slice(0, end);
+    rest = rest.slice(kj::min(end + 1, rest.size()), rest.size());
+    if (line.size() > 0 && line.back() == '\r') line = line.slice(0, line.size() - 1);
+    return true;
+  }
+  kj::ArrayPtr<const char> row() const { return line; }
+  uint number() const { return count; }
+
+private:
+  kj::ArrayPtr<const char> rest;
+  kj::ArrayPtr<const char> line;
+  uint count = 0;
+};
+
+using Cell = kj::ArrayPtr<const char>;
+
+// Returns the cells of a line, which tabs separate.
+kj::Array<Cell> cellsOf(kj::ArrayPtr<const char> row) {
+  kj::Vector<Cell> cells;
+  for (;;) {
+    size_t end = std::find(row.begin(), row.end(), '\t') - row.begin();
+    cells.add(row.slice(0, end));
+    if (end == row.size()) return cells.releaseAsArray();
+    row = row.slice(end + 1, row.size());
+  }
+}
+
+// Returns the place of the cell `name`, or the number of cells if there is none.
+size_t columnNamed(kj::StringPtr name, kj::ArrayPtr<const Cell> cells) {
+  return std::find(cells.begin(), cells.end(), name.asArray()) - cells.begin();
+}
+
+bool isBlank(char c) {
+  return c == ' ' || c == '\t';
 }
 
 bool isOneOf(kj::ArrayPtr<const char> name, kj::ArrayPtr<const kj::StringPtr> names) {
@@ -102,12 +142,17 @@ void checkNoneBeside(kj::StringPtr images, kj::ArrayPtr<const kj::String> folder
 
 [[noreturn]] void refuseSplit(const DataConfig& config, kj::StringPtr images, const Split& split,
     kj::ArrayPtr<const kj::String> folders) {
-  auto wayOut =
-      pathKind(images) == PathKind::FOLDER
-          ? kj::str("set ", config.names.source, " to ", images, "/", split.training, " and ",
-                config.names.validationSource, " to ", images, "/", split.validation)
-          : kj::str("unpack it and set ", config.names.source, " to its folder ", split.training,
-                " and ", config.names.validationSource, " to ", split.validation);
+  kj::String wayOut;
+  if (pathKind(images) != PathKind::FOLDER) {
+    wayOut = kj::str("unpack it and set ", config.names.source, " to its folder ", split.training,
+        " and ", config.names.validationSource, " to ", split.validation);
+  } else if (pathKind(kj::str(images, "/", split.training)) == PathKind::FOLDER) {
+    wayOut = kj::str("set ", config.names.source, " to ", images, "/", split.training, " and ",
+        config.names.validationSource, " to ", images, "/", split.validation);
+  } else {
+    wayOut = kj::str("set ", config.names.source, " to the archive ", split.training, " in it, and ",
+        config.names.validationSource, " to ", split.validation);
+  }
   configs::fail(images, " has the folders ", split.training, " and ", split.validation,
       ", which would become one data set of ", folders.size(), " classes (",
       kj::strArray(folders.slice(0, kj::min(folders.size(), size_t(3))), ", "),
@@ -117,46 +162,128 @@ void checkNoneBeside(kj::StringPtr images, kj::ArrayPtr<const kj::String> folder
 
 }  // namespace
 
-Labels readLabels(kj::StringPtr path) {
+LabelList readLabels(kj::StringPtr path) {
   return parseLabels(path, readFile(path, LABELS_FILE_BYTES_MAX), "");
 }
 
-Labels parseLabels(kj::StringPtr file, kj::ArrayPtr<const kj::byte> content, kj::StringPtr folder) {
-  auto text = content.asChars();
-  // Some editors put UTF-8's byte-order mark before the text.
-  constexpr kj::StringPtr UTF8_MARK = "\xef\xbb\xbf"_kj;
-  if (text.size() >= UTF8_MARK.size() && text.slice(0, UTF8_MARK.size()) == UTF8_MARK) {
-    text = text.slice(UTF8_MARK.size(), text.size());
-  }
-  Labels labels;
-  uint line = 0;
-  for (size_t at = 0; at < text.size();) {
-    ++line;
-    size_t end = std::find(text.begin() + at, text.end(), '\n') - text.begin();
-    auto row = text.slice(at, end);
-    at = end + 1;
-    if (row.size() > 0 && row.back() == '\r') row = row.slice(0, row.size() - 1);
-    if (row.size() == 0 || row[0] == '#') continue;
-    size_t tab = std::find(row.begin(), row.end(), '\t') - row.begin();
-    auto rest = row.slice(kj::min(tab + 1, row.size()), row.size());
-    auto label =
-        parseLabel(rest.slice(0, std::find(rest.begin(), rest.end(), '\t') - rest.begin()));
-    KJ_IF_MAYBE(l, label) {
-      if (*l > LABEL_MAX) {
-        configs::fail(file, ":", line, ": the label ", *l, " is above ", LABEL_MAX);
-      }
-      auto path = kj::heapString(row.slice(0, tab));
-      auto& entry = labels.upsert(
-          kj::str(folder, withoutDot(path)), Label{uint32_t(*l)}, [](Label&, Label&&) {});
-      if (entry.value.number != *l) {
-        configs::fail(file, ":", line, ": ", entry.key, " has two labels");
-      }
+LabelList parseLabels(
+    kj::StringPtr file, kj::ArrayPtr<const kj::byte> content, kj::StringPtr folder) {
+  bool isList = file.endsWith(".lst");
+  LabelList list;
+  kj::Vector<kj::String> names;
+  size_t nameColumn = kj::maxValue;  // none
+  Lines lines(content.asChars());
+  while (lines.next()) {
+    auto row = lines.row();
+    if (row.size() == 0) continue;
+    if (row[0] == '#') {
+      if (lines.number() == 1) nameColumn = columnNamed("name", cellsOf(row.slice(1, row.size())));
+      continue;
+    }
+    auto cells = cellsOf(row);
+    Cell path, label;
+    bool isWrong = false;
+    if (isList) {
+      isWrong = cells.size() != 3;
+      if (!isWrong) path = cells[2], label = cells[1];
+    } else if (cells.size() > 1) {
+      path = cells[0], label = cells[1];
     } else {
-      configs::fail(
-          file, ":", line, ": each line must have a path, a tab and a label from 0 to ", LABEL_MAX);
+      size_t space = row.size();
+      while (space > 0 && row[space - 1] != ' ') --space;
+      isWrong = space == 0;
+      if (!isWrong) path = row.slice(0, space - 1), label = row.slice(space, row.size());
+    }
+    auto number = isWrong ? kj::Maybe<uint32_t>() : parseLabel(label);
+    KJ_IF_MAYBE(l, number) {
+      auto& entry = list.labels.upsert(
+          kj::str(folder, withoutDot(kj::heapString(path))), Label{*l}, [](Label&, Label&&) {});
+      if (entry.value.number != *l) {
+        configs::fail(file, ":", lines.number(), ": ", entry.key, " has two labels");
+      }
+      if (nameColumn >= cells.size()) continue;
+      auto name = kj::heapString(cells[nameColumn]);
+      if (names.size() <= *l) names.resize(*l + 1);
+      if (names[*l].size() > 0 && names[*l] != name) {
+        configs::fail(file, ":", lines.number(), ": class ", *l, " is called ", printable(name),
+            " here, and ", printable(names[*l]), " above");
+      }
+      names[*l] = kj::mv(name);
+    } else {
+      configs::fail(file, ":", lines.number(), ": each line must have ",
+          isList ? "a number, a tab, a label from 0 to " : "a path, a tab and a label from 0 to ",
+          LABEL_MAX, isList ? ", a tab and a path" : "");
     }
   }
-  return labels;
+  list.classNames = names.releaseAsArray();
+  return list;
+}
+
+kj::Maybe<uint32_t> parseLabel(kj::ArrayPtr<const char> text) {
+  uint64_t label = 0;
+  size_t digits = std::find(text.begin(), text.end(), '.') - text.begin();
+  if (digits == 0 || digits > 9) return nullptr;
+  for (char c: text.slice(0, digits)) {
+    if (c < '0' || c > '9') return nullptr;
+    label = label * 10 + (c - '0');
+  }
+  // `3.000000` is a whole number, and `3.` is not a number.
+  if (text.size() == digits + 1) return nullptr;
+  for (size_t i = digits + 1; i < text.size(); ++i) {
+    if (text[i] != '0') return nullptr;
+  }
+  if (label > LABEL_MAX) return nullptr;
+  return uint32_t(label);
+}
+
+kj::Array<kj::String> readClassNames(kj::StringPtr path, kj::ArrayPtr<const kj::String> folders) {
+  auto content = readFile(path, LABELS_FILE_BYTES_MAX);
+  kj::HashMap<kj::StringPtr, size_t> labels;
+  for (auto i: kj::indices(folders)) {
+    labels.upsert(baseName(folders[i]), i, [](size_t&, size_t) {});
+  }
+  kj::Vector<kj::String> names;
+  auto byFolder = kj::heapArray<kj::String>(folders.size());
+  size_t matches = 0;
+  Lines lines(content.asChars());
+  while (lines.next()) {
+    auto row = lines.row();
+    if (row.size() == 0) configs::fail(path, ":", lines.number(), ": each line must name a class");
+    if (names.size() > LABEL_MAX) {
+      configs::fail(path, ":", lines.number(), ": there are more than ", LABEL_MAX, " classes");
+    }
+    size_t end = std::find_if(row.begin(), row.end(), isBlank) - row.begin();
+    auto first = kj::heapString(row.slice(0, end));
+    KJ_IF_MAYBE(label, labels.find(first)) {
+      while (end < row.size() && isBlank(row[end])) ++end;
+      byFolder[*label] =
+          end < row.size() ? kj::heapString(row.slice(end, row.size())) : kj::mv(first);
+      ++matches;
+    }
+    names.add(kj::heapString(row));
+  }
+  // A list of all classes of ImageNet may be used for a part of them.
+  if (folders.size() > 0 && matches == folders.size()) return byFolder;
+  if (folders.size() > 0 && names.size() != folders.size()) {
+    configs::fail(path, " names ", counted(names.size(), "class", "classes"), ", but there are ",
+        folders.size(), ". Give each class a line, in the order of their folders");
+  }
+  return names.releaseAsArray();
+}
+
+kj::Array<kj::String> namesOfFolders(kj::ArrayPtr<const kj::String> folders) {
+  kj::HashSet<kj::StringPtr> names;
+  bool isUnique = true;
+  for (auto& folder: folders) {
+    auto name = baseName(folder);
+    if (names.contains(name))
+      isUnique = false;
+    else
+      names.insert(name);
+  }
+  return KJ_MAP(folder, folders) {
+    return isUnique ? kj::str(baseName(folder)) : kj::str(folder);
+  };
 }
 
 Labels labelsByFolder(const DataConfig& config, kj::StringPtr images, kj::Array<kj::String> paths) {

@@ -24,14 +24,41 @@ using Labels = kj::HashMap<kj::String, Label>;
 constexpr kj::StringPtr LABELS_FILE = "labels.tsv"_kj;
 constexpr size_t LABELS_FILE_BYTES_MAX = size_t(1) << 30;
 
-// Reads a file of lines `path<TAB>label`; further columns are ignored. A `./` before a path is
-// ignored. Lines that begin with '#' are comments. Throws with file and line if anything else is in
-// the file.
-Labels readLabels(kj::StringPtr path);
+// What a file of labels says.
+struct LabelList {
+  Labels labels;
+  kj::Array<kj::String> classNames;  // by label; "" if unknown. Empty if the file names no class
+};
+
+// Reads a file with one image per line, in one of these forms:
+//
+//   path<TAB>label<TAB>…           If the first line is `#path<TAB>label<TAB>…` and has a column
+//                                  `name`, that column names the class. Other columns are ignored.
+//   index<TAB>label<TAB>path       in a file whose name ends in .lst, as MXNet's im2rec writes it
+//   path label                     as Caffe's lists have it
+//
+// A label is a whole number; `3.000000` is one, too. A `./` before a path is ignored. Other lines
+// that begin with '#' are comments. Throws with file and line if anything else is in the file.
+LabelList readLabels(kj::StringPtr path);
 
 // The same for the content of such a file. Errors call it `file`. Each path gets `folder` before
 // it, which is "" or ends in '/'.
-Labels parseLabels(kj::StringPtr file, kj::ArrayPtr<const kj::byte> content, kj::StringPtr folder);
+LabelList parseLabels(
+    kj::StringPtr file, kj::ArrayPtr<const kj::byte> content, kj::StringPtr folder);
+
+// Returns a label that stands as a number in a file of its own, as in WebDataset's `.cls`. Null if
+// the text is not a label.
+kj::Maybe<uint32_t> parseLabel(kj::ArrayPtr<const char> text);
+
+// Reads the names of classes: one line per class, by label. `folders` are those of the classes by
+// label, or empty. A line may begin with the name of such a folder, as `n01440764 tench, Tinca
+// tinca` in ImageNet's synset_words.txt. If all lines do, the folders decide which name belongs to
+// which label. Throws with file and line.
+kj::Array<kj::String> readClassNames(kj::StringPtr path, kj::ArrayPtr<const kj::String> folders);
+
+// Returns names for classes that are folders: their last names, or if these are not unique, their
+// paths.
+kj::Array<kj::String> namesOfFolders(kj::ArrayPtr<const kj::String> folders);
 
 // Labels images by folder. The folders that hold images, sorted by path, are classes 0, 1, ….
 // `paths` are those of all images of `images`, a folder or an archive. Throws if there is only one

@@ -29,7 +29,7 @@ TEST_CASE("labelsByFolder: folders sorted by path are the classes 0, 1, …") {
 
 TEST_CASE("labelsByFolder: refuses folders for training and validation as classes") {
   Scratch scratch;
-  scratch.write("photos/x", nullptr);
+  scratch.write("photos/train/x", nullptr);
   auto config = testConfig("image_folder");
   auto folder = scratch.path("photos");
   auto refusal = [&](kj::StringPtr images, kj::ArrayPtr<const kj::StringPtr> all) {

@@ -254,7 +254,7 @@ ImagePlace imagesAt(kj::String path, kj::StringPtr setting, kj::StringPtr otherw
   KJ_IF_MAYBE(why, whyUnreadable(path)) configs::fail("cannot access ", path, ": ", *why);
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
-    auto wayOut = kj::str(". Set ", setting, " to a folder or an archive of JPEG files", otherwise);
+    auto wayOut = kj::str(". Set ", setting, " to a folder or an archive of images", otherwise);
     KJ_IF_MAYBE(why, whyNeither(path)) {
       configs::fail(path, " (", *why, ") is not a folder or an archive", wayOut);
     }
@@ -286,23 +286,50 @@ ImagePlace imagesAt(kj::String path, kj::StringPtr setting, kj::StringPtr otherw
   return place;
 }
 
+// Lets the file `labels`, which `setting` names, label the images of `place`.
+void labelBy(ImagePlace& place, const kj::Maybe<kj::String>& labels, kj::StringPtr setting) {
+  KJ_IF_MAYBE(path, labels) {
+    KJ_IF_MAYBE(why, whyUnreadable(*path)) configs::fail("cannot access ", *path, ": ", *why);
+    if (pathKind(*path) != PathKind::FILE) {
+      configs::fail("there is no file ", *path, ". Set ", setting, " to a file of labels");
+    }
+    place.labels = kj::str(*path);
+    place.isChosen = true;
+  }
+}
+
 }  // namespace
 
 ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {
   auto& kind = *config.dataset;
   auto setting = config.names.source, otherwise = config.names.otherwise;
-  KJ_IF_MAYBE(s, config.source) return imagesAt(localPath(*s, setting), setting, otherwise);
-  KJ_IF_MAYBE(d, datasets) {
-    return imagesAt(kj::str(*d, "/", kind.source->folder), setting, otherwise);
+  kj::Maybe<ImagePlace> place;
+  KJ_IF_MAYBE(s, config.source) {
+    place = imagesAt(localPath(*s, setting), setting, otherwise);
+  } else KJ_IF_MAYBE(d, datasets) {
+    place = imagesAt(kj::str(*d, "/", kind.source->folder), setting, otherwise);
+  }
+  KJ_IF_MAYBE(found, place) {
+    labelBy(*found, config.labels, config.names.labels);
+    return kj::mv(*found);
   }
   configs::fail("the data set ", kind.name, " needs a folder of your own. Set ", setting,
-      " to a folder or an archive of JPEG files", otherwise);
+      " to a folder or an archive of images", otherwise);
 }
 
-kj::Maybe<ImagePlace> findValidationImages(const DataConfig& config) {
+kj::Maybe<ImagePlace> findValidationImages(
+    const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {
   auto setting = config.names.validationSource;
-  KJ_IF_MAYBE(s, config.validationSource) return imagesAt(localPath(*s, setting), setting, "");
-  return nullptr;
+  kj::Maybe<ImagePlace> place;
+  KJ_IF_MAYBE(s, config.validationSource) {
+    place = imagesAt(localPath(*s, setting), setting, "");
+  } else if (config.validationLabels != nullptr) {
+    place = findImages(config, datasets);
+  }
+  KJ_IF_MAYBE(found, place) {
+    labelBy(*found, config.validationLabels, config.names.validationLabels);
+  }
+  return place;
 }
 
 }  // namespace io

@@ -33,15 +33,19 @@ void requireSourcePlace(const DataConfig& config);
 
 // The place of the images of an image folder.
 struct ImagePlace {
-  kj::String images;             // a folder or an archive
-  kj::Maybe<kj::String> labels;  // the file of labels in the folder or beside the archive, or null
+  kj::String images;             // a folder, an archive or a RecordIO file
+  kj::Maybe<kj::String> labels;  // the file of labels, or null
+  // Whether `labels` chooses among the images: those that it does not name are left out.
+  bool isChosen = false;
 };
 
 // Looks at `config.source`, or else at the row's folder in `datasets`. A folder that holds one
 // archive and `labels.tsv` means that archive. `labels.tsv` may lie in the folder, or beside the
-// archive. Throws if there is nothing.
+// archive. `config.labels` replaces it. Throws if there is nothing.
 ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
-// Looks at `config.validationSource` in the same way. Null if the configuration has none.
-kj::Maybe<ImagePlace> findValidationImages(const DataConfig& config);
+// Looks at `config.validationSource` and `config.validationLabels` in the same way. Null if the
+// configuration has neither.
+kj::Maybe<ImagePlace> findValidationImages(
+    const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
 
 }  // namespace io

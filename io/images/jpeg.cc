@@ -138,8 +138,7 @@ private:
   }
 
   void readHeader(kj::ArrayPtr<const kj::byte> file) {
-    // Every JPEG file begins with the marker "start of image".
-    if (file.size() < 2 || file[0] != 0xff || file[1] != 0xd8) configs::fail("is not a JPEG file");
+    if (!isJpeg(file)) configs::fail("is not a JPEG file");
     int found = JPEG_SUSPENDED;
     errors.endsAtWarnings = false;
     bool isRead = errors.call([&]() {
@@ -173,6 +172,11 @@ kj::ArrayPtr<kj::byte> roomIn(kj::Array<kj::byte>& bytes, size_t needed) {
 }
 
 }  // namespace
+
+bool isJpeg(kj::ArrayPtr<const kj::byte> file) {
+  // The marker "start of image".
+  return file.size() >= 2 && file[0] == 0xff && file[1] == 0xd8;
+}
 
 ImageShape JpegDecoder::shapeOf(kj::ArrayPtr<const kj::byte> file) {
   return Decompression(file).shape();

@@ -9,6 +9,9 @@
 
 namespace io {
 
+// Whether a file begins as JPEG files do.
+bool isJpeg(kj::ArrayPtr<const kj::byte> file);
+
 // Decodes JPEG files, on one thread. Nothing of a file influences those after it.
 //
 // The text of an exception about a file begins with a verb ("is not a JPEG file", "has …", "cannot

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "configs/language/failure.h"
+#include "io/images/orientation.h"
+#include "io/images/png.h"
 
 namespace io {
 
@@ -40,12 +42,22 @@ KeptImage keep(const DataConfig& config, ImageView image) {
   return {encoding, image.shape, image.bytes, kj::mv(own)};
 }
 
-KeptImage keepJpeg(
+KeptImage keepFile(
     const DataConfig& config, kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder) {
+  if (isPng(file)) {
+    auto image = decodePng(file);
+    return keep(config, {image.shape, Layout::PIXELS, image.pixels});
+  }
+  if (!isJpeg(file)) configs::fail("is neither a JPEG nor a PNG file");
   auto shape = decoder.shapeOf(file);
   // Files that stay unchanged are decoded too, because a header does not show that all pixels are
   // there.
   auto pixels = decoder.decode(file, shape);
+  auto orientation = orientationOf(file);
+  if (orientation != UPRIGHT) {
+    auto turned = upright(pixels, shape, orientation);
+    return keep(config, {shape, Layout::PIXELS, turned});
+  }
   bool sameSize =
       config.resizeShortSide == 0 || kj::min(shape.height, shape.width) == config.resizeShortSide;
   if (sameSize && config.encoding == Encoding::JPEG) {
@@ -65,7 +77,7 @@ void ImageKeeper::keep(kj::ArrayPtr<ImageFile> files) {
       auto& file = files[i];
       if (file.problem != nullptr) continue;
       file.problem =
-          kj::runCatchingExceptions([&]() { file.kept = keepJpeg(config, file.bytes, decoder); });
+          kj::runCatchingExceptions([&]() { file.kept = keepFile(config, file.bytes, decoder); });
     }
   };
   kj::Vector<kj::Own<kj::Thread>> others;

@@ -21,12 +21,13 @@ struct KeptImage {
 // Returns `image`, resized and encoded by `config`.
 KeptImage keep(const DataConfig& config, ImageView image);
 
-// Returns the image of a JPEG file. The file stays unchanged if `config` allows this. It is decoded
-// in any case. Throws if the file cannot be used or decoded; the text begins with a verb.
-KeptImage keepJpeg(
+// Returns the image of a JPEG or PNG file. A JPEG file stays unchanged if `config` allows this and
+// Exif does not say that the camera was turned. It is decoded in any case. Throws if the file
+// cannot be used or decoded; the text begins with a verb.
+KeptImage keepFile(
     const DataConfig& config, kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder);
 
-// A JPEG file of an import, and the result.
+// An image file of an import, and the result.
 struct ImageFile {
   kj::String path;
   uint32_t label;
@@ -35,7 +36,7 @@ struct ImageFile {
   kj::Maybe<KeptImage> kept;         // may point to `bytes`
 };
 
-// Calls keepJpeg() on all cores. Decoding is most of the work of an import.
+// Calls keepFile() on all cores. Decoding is most of the work of an import.
 class ImageKeeper {
 public:
   explicit ImageKeeper(const DataConfig& config);

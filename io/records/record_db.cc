@@ -1,8 +1,10 @@
 #include "io/records/record_db.h"
 
 #include <kj/debug.h>
+#include <kj/vector.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -54,6 +56,9 @@ public:
     return datasetName.map([](const kj::String& text) -> kj::StringPtr { return text; });
   }
 
+  kj::ArrayPtr<const kj::String> classNames() const override { return names; }
+  kj::StringPtr origin() const override { return originText; }
+
   kj::Maybe<kj::String> source(uint64_t index) const override {
     kj::Maybe<kj::String> found;
     // The caller reports a worse error than a name that cannot be read.
@@ -89,16 +94,36 @@ private:
         KJ_IF_MAYBE(bytes, pages().find(DATASET_KEY)) {
           datasetName = kj::heapString(bytes->asChars());
         }
+        KJ_IF_MAYBE(bytes, pages().find(ORIGIN_KEY)) {
+          originText = kj::heapString(bytes->asChars());
+        }
+        readClassNames();
         return;
       }
     }
     configs::fail("it contains something else, or is not finished");
   }
 
+  void readClassNames() {
+    KJ_IF_MAYBE(bytes, pages().find(CLASSES_KEY)) {
+      kj::Vector<kj::String> lines;
+      for (auto rest = bytes->asChars();;) {
+        size_t end = std::find(rest.begin(), rest.end(), '\n') - rest.begin();
+        lines.add(kj::heapString(rest.slice(0, end)));
+        if (lines.size() > LABEL_MAX + 1) configs::fail("it has names of too many classes");
+        if (end == rest.size()) break;
+        rest = rest.slice(end + 1, rest.size());
+      }
+      names = lines.releaseAsArray();
+    }
+  }
+
   kj::String name;
   kj::Maybe<LmdbFile> file;
   Description description;
   kj::Maybe<kj::String> datasetName;
+  kj::Array<kj::String> names;
+  kj::String originText;
 };
 
 class LmdbRecordReader final: public RecordReader {

@@ -9,6 +9,9 @@
 
 namespace io {
 
+// The largest label. The network would need as many outputs as a larger one says.
+constexpr uint32_t LABEL_MAX = 1000000;
+
 // One stored record. `bytes` point into the map of the database.
 struct Record {
   uint32_t label;
@@ -44,6 +47,12 @@ public:
   // The data set that the records were imported from, a name in DATASETS. Null if the database does
   // not say, for example if an older program wrote it. Lives as long as this object.
   virtual kj::Maybe<kj::StringPtr> dataset() const = 0;
+  // The names of the classes, by label. Empty if the database does not say. Lives as long as this
+  // object.
+  virtual kj::ArrayPtr<const kj::String> classNames() const = 0;
+  // Where the records come from, in lines `what: value`. Empty if the database does not say. Lives
+  // as long as this object.
+  virtual kj::StringPtr origin() const = 0;
   // Returns the path of record `index`'s image in the imported data. Null if records do not come
   // from files of their own, and in databases of older programs.
   virtual kj::Maybe<kj::String> source(uint64_t index) const = 0;
@@ -73,6 +82,14 @@ kj::String nameOfRecord(const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> 
 kj::String badRecord(
     const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id, kj::StringPtr cause);
 
+// What a database says about its records as a whole. All of it may be empty.
+struct RecordsOrigin {
+  kj::StringPtr dataset;  // the later result of RecordDb::dataset()
+  // One for each label, or none. Line breaks in a name become spaces.
+  kj::ArrayPtr<const kj::String> classNames;
+  kj::StringPtr facts;  // the later result of RecordDb::origin()
+};
+
 // Writes records in order, from 0. Before finish(), nothing is visible under `path`. Without
 // finish(), the destructor removes what was written. Throws with path and cause if the disk is
 // full.
@@ -86,9 +103,10 @@ public:
   // none has.
   virtual void add(uint32_t label, uint64_t id, Encoding encoding, ImageShape shape,
       kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr source = nullptr) = 0;
-  // Commits and syncs the database, and moves it to its path. `dataset` is the later result of
-  // RecordDb::dataset(); an empty name stands for null.
-  virtual void finish(kj::StringPtr dataset = nullptr) = 0;
+  // Commits and syncs the database, and moves it to its path.
+  virtual void finish(const RecordsOrigin& origin = {}) = 0;
+  // How many records were added.
+  virtual uint64_t count() const = 0;
 };
 
 }  // namespace io

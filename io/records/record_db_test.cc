@@ -35,7 +35,7 @@ constexpr kj::StringPtr WAY_OUT =
 void writeRecords(kj::StringPtr path, uint64_t count, kj::StringPtr dataset = nullptr) {
   auto writer = RecordWriter::create(path);
   for (uint64_t i = 0; i < count; ++i) writer->add(i % 10, i, Encoding::RAW, SHAPE, pixels(i));
-  writer->finish(dataset);
+  writer->finish({dataset});
 }
 
 kj::Array<kj::byte> fileOf(kj::StringPtr path) {

@@ -6,6 +6,10 @@
 //   0 … count-1           the records
 //   2^63 + record         the path of the record's image in its source, as its bytes; there for
 //                         image folders, but not in databases of older programs
+//   2^64-4                where the records come from: lines `what: value`, as text; not in
+//                         databases of older programs
+//   2^64-3                the names of the classes, by label: one per line, as text; there if they
+//                         are known, but not in databases of older programs
 //   2^64-2                the name of the data set that all records are from, as its bytes; not in
 //                         databases of older programs
 //   2^64-1                the description
@@ -42,6 +46,8 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
 constexpr uint32_t RECORD_VERSION = 1;
 constexpr uint64_t PATH_KEYS = uint64_t(1) << 63;
+constexpr uint64_t ORIGIN_KEY = std::numeric_limits<uint64_t>::max() - 3;
+constexpr uint64_t CLASSES_KEY = std::numeric_limits<uint64_t>::max() - 2;
 constexpr uint64_t DATASET_KEY = std::numeric_limits<uint64_t>::max() - 1;
 constexpr uint64_t DESCRIPTION_KEY = std::numeric_limits<uint64_t>::max();
 

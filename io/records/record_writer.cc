@@ -106,34 +106,38 @@ public:
         static_cast<uint8_t>(shape.channels), label, shape.height, shape.width,
         static_cast<uint32_t>(bytes.size()), id, 0, 0};
     header.crc = checksum(header, bytes);
-    auto value = put(count, sizeof(header) + bytes.size());
+    auto value = put(records, sizeof(header) + bytes.size());
     memcpy(value, &header, sizeof(header));
     memcpy(value + sizeof(header), bytes.begin(), bytes.size());
     digest.update(kj::arrayPtr(value, sizeof(header) + bytes.size()));
 
     classes = kj::max(classes, label + 1);
-    if (count == 0) common = shape;
+    if (records == 0) common = shape;
     KJ_IF_MAYBE(c, common) {
       if (!(*c == shape)) common = nullptr;
     }
-    ++count;
+    ++records;
     if (source.size() > 0) sources.add(kj::str(source));
-    KJ_REQUIRE(sources.size() == 0 || sources.size() == count, "a record has no source", id);
+    KJ_REQUIRE(sources.size() == 0 || sources.size() == records, "a record has no source", id);
     commitIfLarge();
   }
 
-  void finish(kj::StringPtr dataset) override {
+  uint64_t count() const override { return records; }
+
+  void finish(const RecordsOrigin& origin) override {
     for (auto i: kj::indices(sources)) {
-      auto bytes = sources[i].asBytes();
-      memcpy(put(PATH_KEYS + i, bytes.size()), bytes.begin(), bytes.size());
+      putText(PATH_KEYS + i, sources[i]);
       commitIfLarge();
     }
-    if (dataset.size() > 0) {
-      memcpy(put(DATASET_KEY, dataset.size()), dataset.begin(), dataset.size());
-    }
+    putText(ORIGIN_KEY, origin.facts);
+    auto names = KJ_MAP(name, origin.classNames) {
+      return replaced(name, "\n", " ");
+    };
+    putText(CLASSES_KEY, kj::strArray(names, "\n"));
+    putText(DATASET_KEY, origin.dataset);
     auto shape = common.orDefault(ImageShape{0, 0, 0});
-    Description description = {{'R', 'D', 'E', 'S'}, RECORD_VERSION, count, classes, shape.channels,
-        shape.height, shape.width, {}, 0, 0};
+    Description description = {{'R', 'D', 'E', 'S'}, RECORD_VERSION, records, classes,
+        shape.channels, shape.height, shape.width, {}, 0, 0};
     auto sum = digest.finish();
     memcpy(description.digest, sum.begin(), sizeof(description.digest));
     description.crc = checksum(description);
@@ -160,6 +164,11 @@ private:
     check(mdb_put(txn, dbi, &keyVal, &value, MDB_APPEND | MDB_RESERVE), "write");
     uncommittedBytes += size;
     return static_cast<kj::byte*>(value.mv_data);
+  }
+
+  // Writes nothing if `text` is empty.
+  void putText(uint64_t number, kj::StringPtr text) {
+    if (text.size() > 0) memcpy(put(number, text.size()), text.begin(), text.size());
   }
 
   void begin() {
@@ -205,7 +214,7 @@ private:
   MDB_txn* txn = nullptr;
   MDB_dbi dbi = 0;
   size_t uncommittedBytes = 0;
-  uint64_t count = 0;
+  uint64_t records = 0;
   uint32_t classes = 0;
   kj::Vector<kj::String> sources;  // one per record, or none
   kj::Maybe<ImageShape> common;

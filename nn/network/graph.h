@@ -74,6 +74,8 @@ struct Graph {
   uint64_t parameters;              // floats in the flat array
   uint64_t statisticsSize;          // floats in the statistics array
   uint classes;                     // channels of the loss's input
+  // What these stand for, as far as it is known: for people who read the weights.
+  kj::Array<kj::String> classNames = nullptr;
   // Whether xavier's fan out of a convolution counts the kernel's area: see
   // nn/network/conventions.h.
   bool fanOutHasKernelArea = false;

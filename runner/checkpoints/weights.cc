@@ -40,6 +40,9 @@ kj::Array<kj::byte> weightsHead(
   kj::Vector<Note> notes;
   notes.add(Note{"format"_kj, kj::str("pt")});
   notes.add(Note{"experiment_sha256"_kj, kj::str(digest)});
+  if (graph.classNames.size() > 0) {
+    notes.add(Note{"class_names"_kj, kj::strArray(graph.classNames, "\n")});
+  }
   for (auto& note: more) notes.add(Note{note.name, kj::str(note.text)});
   return safetensorsHead(notes, tensors);
 }

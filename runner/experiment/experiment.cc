@@ -531,6 +531,9 @@ nn::Graph graphOf(const Experiment& experiment, const io::DatasetFacts& facts) {
   configs::Diagnostics diagnostics;
   auto graph = build(experiment, facts, diagnostics);
   KJ_REQUIRE(diagnostics.count() == 0, "not checked before", diagnostics.format(experiment.name));
+  graph.classNames = KJ_MAP(name, facts.classNames) {
+    return kj::str(name);
+  };
   return graph;
 }
 

@@ -14,7 +14,8 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config) {
   auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
   // Images of any size give crops of one size.
   return {dataset->storedShape().orDefault(dataset->batchShape()), dataset->classes(),
-      dataset->training().count(), dataset->validation().count(), dataset->leftOut()};
+      dataset->training().count(), dataset->validation().count(), dataset->leftOut(),
+      dataset->classNames()};
 }
 
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics) {

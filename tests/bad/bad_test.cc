@@ -92,7 +92,7 @@ TEST_CASE("check refuses an image folder without a source, unless the environmen
   auto refused = check("RUNNER_DATASETS=");
   CHECK(refused.exitCode == 2);
   CHECK(contains(refused.errors, "inception_bn.toml:9:11: error: data set `image_folder` needs"));
-  CHECK(contains(refused.errors, "help: set data.source to a folder or an archive of JPEG files"));
+  CHECK(contains(refused.errors, "help: set data.source to a folder or an archive of images"));
   CHECK(contains(check("RUNNER_DATASETS=/nowhere").errors,
       "needs a `source`, and RUNNER_DATASETS has no folder /nowhere/imagenet-sample\n"));
   auto datasets = newFolder();

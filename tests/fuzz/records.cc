@@ -29,7 +29,7 @@ kj::Array<kj::byte> newDatabase() {
   for (uint64_t id = 0; id < SMALL; id++) add(id, {3, 8, 8}, io::Encoding::RAW);
   add(SMALL, {3, 8, 8}, io::Encoding::JPEG);
   add(SMALL + 1, {3, 40, 40}, io::Encoding::RAW);
-  writer->finish("image_folder");
+  writer->finish({"image_folder"});
   auto bytes = contentOf(path);
   must(bytes.size() <= DATABASE_BYTES_MAX, "a place takes 2 bytes");
   return bytes;
