@@ -3,6 +3,7 @@
 #include "io/datasets/datasets.h"
 #include "runner/commands/attach_command.h"
 #include "runner/commands/check_command.h"
+#include "runner/commands/data_command.h"
 #include "runner/commands/devices_command.h"
 #include "runner/commands/diff_command.h"
 #include "runner/commands/explain_command.h"
@@ -37,6 +38,7 @@ public:
         scale(commandLine),
         table(commandLine),
         inspect(commandLine),
+        data(commandLine),
         diff(commandLine),
         role(commandLine),
         host(commandLine),
@@ -72,6 +74,7 @@ public:
     add("table", table, "print the table of runs, and write their report");
     add("inspect", inspect, "show what a checkpoint or a file of weights holds");
     add("diff", diff, "show where two checkpoints or files of weights differ");
+    add("data", data, "show and check what a data set holds");
     add("role", role, "run one role of a job");
     add("host", host, "start roles here for a launcher on another machine");
     add("devices", devices, "show what this machine can compute on");
@@ -90,6 +93,7 @@ private:
   ScaleCommand scale;
   TableCommand table;
   InspectCommand inspect;
+  DataCommand data;
   DiffCommand diff;
   RoleCommand role;
   HostCommand host;

@@ -363,8 +363,7 @@ kj::String placeOf(const DataConfig& config) {
 class CachedDataset final: public Dataset {
 public:
   CachedDataset(const DataConfig& config, kj::StringPtr folder, Progress& progress, Warn& warn)
-      : kind(*config.dataset),
-        trainingDb(RecordDb::open(kj::str(folder, "/", TRAINING_FILE))),
+      : trainingDb(RecordDb::open(kj::str(folder, "/", TRAINING_FILE))),
         validationDb(RecordDb::open(kj::str(folder, "/", VALIDATION_FILE))),
         ownFolder(kj::str(folder)),
         stored(commonShape()),
@@ -382,13 +381,7 @@ public:
   const RecordDb& training() const override { return *trainingDb; }
   const RecordDb& validation() const override { return *validationDb; }
   uint classes() const override { return kj::max(trainingDb->classes(), validationDb->classes()); }
-  kj::Array<kj::String> classNames() const override {
-    auto kept = trainingDb->classNames();
-    if (kept.size() == 0) return classNamesOf(kind);
-    return KJ_MAP(name, kept) {
-      return kj::str(name);
-    };
-  }
+  kj::Array<kj::String> classNames() const override { return io::classNamesOf(*trainingDb); }
   kj::Maybe<ImageShape> storedShape() const override { return stored; }
   ImageShape batchShape() const override { return batch; }
   kj::ArrayPtr<const float> meanImage() const override { return mean; }
@@ -428,7 +421,6 @@ private:
     return batchShapeOf(config.augment, someShape(*trainingDb, config));
   }
 
-  const DatasetKind& kind;
   kj::Own<RecordDb> trainingDb;
   kj::Own<RecordDb> validationDb;
   const kj::String ownFolder;
@@ -470,6 +462,18 @@ kj::Own<Dataset> openDataset(const DataConfig& config, Progress progress, Warn w
     }
   }
   return dataset;
+}
+
+kj::Array<kj::String> classNamesOf(const RecordDb& db) {
+  auto kept = db.classNames();
+  KJ_IF_MAYBE(dataset, db.dataset()) {
+    for (auto& row: DATASETS) {
+      if (kept.size() == 0 && *dataset == row.name) return classNamesOf(row);
+    }
+  }
+  return KJ_MAP(name, kept) {
+    return kj::str(name);
+  };
 }
 
 bool isImporting() {

@@ -70,6 +70,10 @@ bool isImporting();
 // environment says where they are.
 void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics);
 
+// Returns the names of the classes in `db`, by label: those that it has, or else those of its data
+// set, as far as they are known.
+kj::Array<kj::String> classNamesOf(const RecordDb& db);
+
 // Imports the data set of `config` into the new folder `into`, with its mean image if all images
 // have one shape. The folder appears when it is complete. Throws if it exists, or if another
 // process is making it. Also throws if `into`.part, in which the folder is made, is not ours.
@@ -83,7 +87,7 @@ struct DatasetFacts {
   uint classes;
   uint64_t trainingRecords;
   uint64_t validationRecords;
-  kj::Array<kj::String> leftOut = nullptr;  // as Dataset::leftOut() returns it
+  kj::Array<kj::String> leftOut = nullptr;     // as Dataset::leftOut() returns it
   kj::Array<kj::String> classNames = nullptr;  // as Dataset::classNames() returns them
 };
 kj::Maybe<DatasetFacts> factsOf(const DataConfig& config);

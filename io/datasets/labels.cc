@@ -150,8 +150,8 @@ void checkNoneBeside(kj::StringPtr images, kj::ArrayPtr<const kj::String> folder
     wayOut = kj::str("set ", config.names.source, " to ", images, "/", split.training, " and ",
         config.names.validationSource, " to ", images, "/", split.validation);
   } else {
-    wayOut = kj::str("set ", config.names.source, " to the archive ", split.training, " in it, and ",
-        config.names.validationSource, " to ", split.validation);
+    wayOut = kj::str("set ", config.names.source, " to the archive ", split.training,
+        " in it, and ", config.names.validationSource, " to ", split.validation);
   }
   configs::fail(images, " has the folders ", split.training, " and ", split.validation,
       ", which would become one data set of ", folders.size(), " classes (",

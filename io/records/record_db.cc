@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "configs/language/failure.h"
+#include "io/checksum.h"
 #include "io/records/lmdb_file.h"
 #include "io/records/record_format.h"
 
@@ -206,6 +207,21 @@ kj::Own<RecordDb> RecordDb::open(kj::StringPtr path) {
 
 kj::Own<RecordReader> RecordReader::open(const RecordDb& db) {
   return kj::heap<LmdbRecordReader>(kj::downcast<const LmdbRecordDb>(db));
+}
+
+bool hasItsDigest(const RecordDb& db, Progress& progress) {
+  constexpr uint64_t RECORDS_A_REPORT = 1000;
+  auto& pages = kj::downcast<const LmdbRecordDb>(db).pages();
+  Sha256 sum;
+  for (uint64_t i = 0; i < db.count(); ++i) {
+    if (i % RECORDS_A_REPORT == 0) progress("adding up records", i, db.count());
+    kj::ArrayPtr<const kj::byte> value;
+    bool isThere =
+        kj::runCatchingExceptions([&]() { value = KJ_ASSERT_NONNULL(pages.find(i)); }) == nullptr;
+    if (!isThere) return false;
+    sum.update(value);
+  }
+  return sum.finish().asPtr() == db.digest();
 }
 
 kj::String nameOfRecord(const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id) {

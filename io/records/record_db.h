@@ -6,6 +6,7 @@
 #include <kj/string.h>
 
 #include "io/data_config.h"
+#include "io/progress.h"
 
 namespace io {
 
@@ -71,6 +72,10 @@ public:
   // nothing.
   virtual void prefetch(uint64_t index) = 0;
 };
+
+// Whether the SHA-256 of all records, as they are now, is db.digest(). Throws only what `progress`
+// throws.
+bool hasItsDigest(const RecordDb& db, Progress& progress);
 
 // Returns the name of record `index` for messages: "record 42 (cat/7.jpg) of PATH". If the database
 // does not know the image's file but `id` is known, the name contains "image 46 of the source,

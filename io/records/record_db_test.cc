@@ -214,6 +214,23 @@ TEST_CASE("RecordDb: refuses a database that is cut short at any page, or inside
   }
 }
 
+TEST_CASE("RecordDb: knows the names of classes and the origin if they were written") {
+  Scratch scratch;
+  auto path = scratch.path("records.mdb");
+  writeRecords(path, 3);
+  auto without = RecordDb::open(path);
+  CHECK(without->classNames().size() == 0);
+  CHECK(without->origin() == "");
+  auto writer = RecordWriter::create(scratch.path("named.mdb"));
+  for (uint64_t i = 0; i < 3; ++i) writer->add(i % 10, i, Encoding::RAW, SHAPE, pixels(i));
+  auto names = kj::arr(kj::str("cat"), kj::str(""), kj::str("a\nb"));
+  writer->finish({"image_folder", names, "source: x"});
+  auto db = RecordDb::open(scratch.path("named.mdb"));
+  CHECK(kj::strArray(db->classNames(), ",") == "cat,,a b");
+  CHECK(db->origin() == "source: x");
+  CHECK(db->digest() == without->digest());
+}
+
 TEST_CASE("RecordReader: refuses a damaged record, and reads its neighbours") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");

@@ -26,6 +26,9 @@ protected:
   void addFileAndOverrides(kj::MainBuilder& builder);
   void addFileAndSettings(kj::MainBuilder& builder);
 
+  // Sets the path of FILE, for a command whose argument may be something else.
+  void setFile(kj::StringPtr word) { file = kj::str(word); }
+
   // The path of FILE, after the arguments are parsed.
   kj::StringPtr path() const { return file; }
   // Returns the file of one run, without errors. If it has errors, prints them and ends the
