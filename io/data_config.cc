@@ -454,8 +454,9 @@ DataConfig DataConfig::read(configs::Reader& reader) {
     check(reader, augment, stored);
     return config;
   }
-  // The import gives every JPEG file three channels.
-  if (!reader.isManual()) checkNumbers(reader, augment, 3);
+  // The import gives the images of folders three channels.
+  uint channels = source.format == DatasetSource::FOLDER ? 3 : 1;
+  if (!reader.isManual()) checkNumbers(reader, augment, channels);
   bool isCut = config.resizeShortSide > 0 && !augment.resizes();
   if (isCut && augment.crop > config.resizeShortSide + 2 * augment.pad) {
     reader.error("augment.crop",

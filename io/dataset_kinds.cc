@@ -41,15 +41,23 @@ constexpr DatasetFile CIFAR10_FILES[] = {
         "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"},
 };
 
+// Their checksums are not published. The archive's md5 is 03b5dce01913d631647c71ecec9e9cb8.
+constexpr DatasetFile CIFAR100_FILES[] = {
+    {"train.bin", 153700000, nullptr},
+    {"test.bin", 30740000, nullptr},
+};
+
 constexpr const char* IDX_DOWNLOADS[] = {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
     "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
 constexpr const char* CIFAR10_DOWNLOADS[] = {"cifar-10-binary.tar.gz"};
+
+constexpr const char* CIFAR100_DOWNLOADS[] = {"cifar-100-binary.tar.gz"};
 
 constexpr const char* MNIST_ADDRESSES[] = {
     "http://yann.lecun.com/exdb/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"};
 constexpr const char* FASHION_MNIST_ADDRESSES[] = {
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"};
-constexpr const char* CIFAR10_ADDRESSES[] = {"https://www.cs.toronto.edu/~kriz/"};
+constexpr const char* CIFAR_ADDRESSES[] = {"https://www.cs.toronto.edu/~kriz/"};
 
 constexpr const char* DIGITS[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
 // The README of Fashion-MNIST.
@@ -99,10 +107,47 @@ constexpr DatasetSource CIFAR10 = {
     .encoding = Encoding::RAW,
     .files = {CIFAR10_FILES, 6},
     .downloads = {CIFAR10_DOWNLOADS, 1},
-    .addresses = {CIFAR10_ADDRESSES, 1},
+    .addresses = {CIFAR_ADDRESSES, 1},
     .archivePrefix = "cifar-10-binary.tar",
     .archiveFolder = "cifar-10-batches-bin",
     .folder = "cifar10",
+};
+
+// The fine labels of CIFAR-100 (fine_label_names.txt).
+constexpr const char* CIFAR100_CLASSES[] = {"apple", "aquarium_fish", "baby", "bear", "beaver",
+    "bed", "bee", "beetle", "bicycle", "bottle", "bowl", "boy", "bridge", "bus", "butterfly",
+    "camel", "can", "castle", "caterpillar", "cattle", "chair", "chimpanzee", "clock", "cloud",
+    "cockroach", "couch", "crab", "crocodile", "cup", "dinosaur", "dolphin", "elephant", "flatfish",
+    "forest", "fox", "girl", "hamster", "house", "kangaroo", "keyboard", "lamp", "lawn_mower",
+    "leopard", "lion", "lizard", "lobster", "man", "maple_tree", "motorcycle", "mountain", "mouse",
+    "mushroom", "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear", "pickup_truck",
+    "pine_tree", "plain", "plate", "poppy", "porcupine", "possum", "rabbit", "raccoon", "ray",
+    "road", "rocket", "rose", "sea", "seal", "shark", "shrew", "skunk", "skyscraper", "snail",
+    "snake", "spider", "squirrel", "streetcar", "sunflower", "sweet_pepper", "table", "tank",
+    "telephone", "television", "tiger", "tractor", "train", "trout", "tulip", "turtle", "wardrobe",
+    "whale", "willow_tree", "wolf", "woman", "worm"};
+
+constexpr DatasetSource CIFAR100 = {
+    .format = DatasetSource::CIFAR,
+    .shape = {3, 32, 32},
+    .classes = 100,
+    .classNames = {CIFAR100_CLASSES, 100},
+    .trainingRecords = 50000,
+    .validationRecords = 10000,
+    .encoding = Encoding::RAW,
+    .files = {CIFAR100_FILES, 2},
+    .downloads = {CIFAR100_DOWNLOADS, 1},
+    .addresses = {CIFAR_ADDRESSES, 1},
+    .archivePrefix = "cifar-100-binary.tar",
+    .archiveFolder = "cifar-100-binary",
+    .folder = "cifar100",
+    .labels = 2,
+};
+
+constexpr DatasetSource IDX_FOLDER = {
+    .format = DatasetSource::IDX,
+    .encoding = Encoding::RAW,
+    .folder = "idx",
 };
 
 constexpr DatasetSource IMAGE_FOLDER = {
@@ -124,6 +169,16 @@ constexpr DatasetKind ROWS[] = {
         "Small photographs (Krizhevsky 2009): 50,000 training and 10,000 validation images of "
         "3×32×32, 10 classes.",
         &CIFAR10},
+    {"cifar100",
+        "The same in 100 classes (Krizhevsky 2009): 50,000 training and 10,000 validation images "
+        "of 3×32×32, with the fine labels.",
+        &CIFAR100},
+    {"idx",
+        "Grey images of any size in MNIST's format, such as EMNIST, KMNIST or QMNIST. `source` is "
+        "a folder with four files, compressed by gzip or not: images and labels for training, "
+        "whose names contain `train`, and those for validation. The names of images contain "
+        "`images-idx3`, and those of labels `labels-idx1`.",
+        &IDX_FOLDER},
     {"image_folder",
         "JPEG and PNG files in `source`: a folder, an archive (such as tar or zip), archives in a "
         "folder or in an archive, or a RecordIO file of MXNet (.rec), which has labels of its own. "

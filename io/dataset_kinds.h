@@ -14,7 +14,7 @@ namespace io {
 struct DatasetFile {
   const char* name;    // without its folder and without .gz
   size_t size;         // in bytes, extracted
-  const char* sha256;  // of the extracted bytes
+  const char* sha256;  // of the extracted bytes; null: nobody has published it
 };
 
 // Where the files of a data set come from, and what they hold.
@@ -24,11 +24,11 @@ struct DatasetSource {
   uint classes = 0;              // 0: known after the import
   // The names of the classes, by label. Empty: the import finds them, or they have none.
   kj::ArrayPtr<const char* const> classNames = nullptr;
-  uint64_t trainingRecords = 0;
+  uint64_t trainingRecords = 0;  // 0, as below: known after the import
   uint64_t validationRecords = 0;
   Encoding encoding;  // when the experiment does not say
   // IDX: training images, training labels, validation images, validation labels. CIFAR: the
-  // training batches in their order, then the validation batch.
+  // training batches in their order, then the validation batch. Empty: the files of the user.
   kj::ArrayPtr<const DatasetFile> files = nullptr;
   // The paths to download, relative to a mirror or an official address. Empty: the data set cannot
   // be downloaded.
@@ -45,6 +45,11 @@ struct DatasetSource {
   // The Debian package of the data set, and where it installs the files. Null: there is none.
   const char* systemPackage = nullptr;
   const char* systemFolder = nullptr;
+  // CIFAR: how many labels of a byte stand before the pixels. The last one counts.
+  uint labels = 1;
+
+  // Whether all images of the data set are known.
+  bool isFixed() const { return trainingRecords > 0; }
 };
 
 // A row of the table of data sets. The table is at the end of dataset_kinds.cc.

@@ -74,7 +74,16 @@ kj::String cacheName(const DataConfig& config) {
   add(config.dataset->source->format == DatasetSource::FOLDER ? "import 7" : "import 1");
   auto encoding = configs::nameIn(ENCODINGS, config.encoding);
   add(kj::str(config.dataset->name, " ", encoding, " ", config.resizeShortSide));
-  for (auto& file: config.dataset->source->files) add(file.sha256);
+  for (auto& file: config.dataset->source->files) {
+    add(file.sha256 == nullptr ? kj::str(file.size) : kj::str(file.sha256));
+  }
+  if (!config.dataset->source->isFixed() && config.dataset->source->format == DatasetSource::IDX) {
+    auto current = kj::newDiskFilesystem()->getCurrentPath().clone();
+    for (auto& path: findIdxFiles(config, configs::environment("RUNNER_DATASETS"))) {
+      add(current.evalNative(path).toString());
+      add(identityOf(path));
+    }
+  }
   if (config.dataset->source->format == DatasetSource::FOLDER) {
     add(config.onBadRecord == BadRecordPolicy::FAIL ? "fail" : "skip");
     auto addPlace = [&](const ImagePlace& place) {
@@ -85,6 +94,7 @@ kj::String cacheName(const DataConfig& config) {
         add(place.isChosen ? "chosen" : "");
         add(identityOf(*labels));
       }
+      KJ_IF_MAYBE(kit, place.kit) add(identityOf(*kit));
       if (pathKind(place.images) != PathKind::FOLDER) return;
       auto below = allBelow(place.images);
       for (auto& name: below.files) {
@@ -482,7 +492,7 @@ bool isImporting() {
 
 void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics) {
   auto& kind = *config.dataset;
-  if (kind.source->format != DatasetSource::FOLDER || config.source != nullptr) return;
+  if (kind.source->isFixed() || config.source != nullptr) return;
   kj::String where;
   KJ_IF_MAYBE(datasets, configs::environment("RUNNER_DATASETS")) {
     auto folder = kj::str(*datasets, "/", kind.source->folder);
@@ -491,7 +501,9 @@ void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics) 
   }
   diagnostics.error(config.datasetSpan,
       kj::str("data set `", kind.name, "` needs a `source`", where),
-      kj::str("set ", config.names.source, " to a folder or an archive of images"));
+      kj::str("set ", config.names.source,
+          kind.source->format == DatasetSource::IDX ? " to a folder with the four files"
+                                                    : " to a folder or an archive of images"));
 }
 
 void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn) {
@@ -521,7 +533,7 @@ void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress
 
 kj::Maybe<DatasetFacts> factsOf(const DataConfig& config) {
   auto& source = *config.dataset->source;
-  if (source.format == DatasetSource::FOLDER) return nullptr;
+  if (!source.isFixed()) return nullptr;
   auto shape = source.shape;
   if (config.resizeShortSide > 0) shape = resizedShape(shape, config.resizeShortSide);
   return DatasetFacts{shape, source.classes, source.trainingRecords, source.validationRecords,
@@ -532,7 +544,7 @@ bool areRecordsKnown(const DataConfig& config) {
   KJ_IF_MAYBE(source, config.source) {
     if (isPacked(*source)) return false;
   }
-  return config.dataset->source->format != DatasetSource::FOLDER;
+  return config.dataset->source->isFixed();
 }
 
 kj::String recordsSha256(const DataConfig& config) {

@@ -1,9 +1,11 @@
 #include "io/datasets/import.h"
 
 #include <kj/debug.h>
+#include <kj/vector.h>
 
 #include <cstring>
 
+#include "configs/language/failure.h"
 #include "io/datasets/import_folder.h"
 #include "io/datasets/sources.h"
 #include "io/images/kept_image.h"
@@ -27,18 +29,29 @@ uint32_t bigEndian(kj::ArrayPtr<const kj::byte> bytes, size_t at) {
   return __builtin_bswap32(number);
 }
 
-// The IDX format: a magic number, the size of each dimension, then the bytes. The checksums already
-// guarantee the content. These checks explain the format, and find a wrong row of the table.
-void importIdx(const DataConfig& config, kj::ArrayPtr<const kj::byte> images,
-    kj::ArrayPtr<const kj::byte> labels, uint64_t count, RecordWriter& writer, Progress& progress) {
+// The IDX format: a magic number, the size of each dimension, then the bytes. `name` is what
+// messages call the two files.
+void importIdx(const DataConfig& config, kj::StringPtr name, kj::ArrayPtr<const kj::byte> images,
+    kj::ArrayPtr<const kj::byte> labels, RecordWriter& writer, Progress& progress) {
   constexpr size_t IMAGE_HEADER_BYTES = 16;
   constexpr size_t LABEL_HEADER_BYTES = 8;
-  auto& shape = config.dataset->source->shape;
-  KJ_REQUIRE(images.size() == IMAGE_HEADER_BYTES + count * shape.size() &&
-             bigEndian(images, 0) == 2051 && bigEndian(images, 4) == count &&
-             bigEndian(images, 8) == shape.height && bigEndian(images, 12) == shape.width);
-  KJ_REQUIRE(labels.size() == LABEL_HEADER_BYTES + count && bigEndian(labels, 0) == 2049 &&
-             bigEndian(labels, 4) == count);
+  constexpr uint32_t IMAGE_MAGIC = 2051, LABEL_MAGIC = 2049;
+  auto refuse = [&](kj::StringPtr why) { configs::fail(name, " ", why, ". Get the files again"); };
+  if (images.size() < IMAGE_HEADER_BYTES || bigEndian(images, 0) != IMAGE_MAGIC) {
+    refuse("do not begin as images in MNIST's format");
+  }
+  if (labels.size() < LABEL_HEADER_BYTES || bigEndian(labels, 0) != LABEL_MAGIC) {
+    refuse("do not begin as labels in MNIST's format");
+  }
+  uint64_t count = bigEndian(images, 4);
+  ImageShape shape = {1, bigEndian(images, 8), bigEndian(images, 12)};
+  if (uint64_t(shape.height) * shape.width > IMAGE_PIXELS_MAX ||
+      images.size() != IMAGE_HEADER_BYTES + count * shape.size()) {
+    refuse("do not have as many bytes as their head says");
+  }
+  if (bigEndian(labels, 4) != count || labels.size() != LABEL_HEADER_BYTES + count) {
+    refuse("do not have one label per image");
+  }
   for (uint64_t i = 0; i < count; ++i) {
     auto from = IMAGE_HEADER_BYTES + i * shape.size();
     ImageView image = {shape, Layout::PLANES, images.slice(from, from + shape.size())};
@@ -52,13 +65,14 @@ void importIdx(const DataConfig& config, kj::ArrayPtr<const kj::byte> images,
 void importCifar(const DataConfig& config, kj::ArrayPtr<const kj::Array<kj::byte>> batches,
     uint64_t count, RecordWriter& writer, Progress& progress) {
   auto& shape = config.dataset->source->shape;
-  size_t recordBytes = 1 + shape.size();
+  size_t labels = config.dataset->source->labels;
+  size_t recordBytes = labels + shape.size();
   uint64_t id = 0;
   for (auto& batch: batches) {
     KJ_REQUIRE(batch.size() % recordBytes == 0);
     for (size_t at = 0; at < batch.size(); at += recordBytes) {
-      ImageView image = {shape, Layout::PLANES, batch.slice(at + 1, at + recordBytes)};
-      add(writer, batch[at], id, keep(config, image));
+      ImageView image = {shape, Layout::PLANES, batch.slice(at + labels, at + recordBytes)};
+      add(writer, batch[at + labels - 1], id, keep(config, image));
       if (id % RECORDS_A_REPORT == 0) progress("importing, images", id, count);
       ++id;
     }
@@ -72,8 +86,8 @@ void importFiles(const DataConfig& config, kj::ArrayPtr<const kj::Array<kj::byte
   auto& source = *config.dataset->source;
   switch (source.format) {
     case DatasetSource::IDX:
-      importIdx(config, files[0], files[1], source.trainingRecords, training, progress);
-      importIdx(config, files[2], files[3], source.validationRecords, validation, progress);
+      importIdx(config, "the training files", files[0], files[1], training, progress);
+      importIdx(config, "the validation files", files[2], files[3], validation, progress);
       return;
     case DatasetSource::CIFAR:
       importCifar(
@@ -112,12 +126,18 @@ void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, 
     classNames =
         importFolder(config, place, validationPlace, *training, *validation, progress, warn);
   } else {
-    auto files = findFiles(config, datasets, into, progress);
-    importFiles(config, files, *training, *validation, progress);
+    kj::Vector<kj::StringPtr> names;
+    kj::Array<kj::String> paths;
+    if (kind.source->isFixed()) {
+      for (auto& file: kind.source->files) names.add(file.name);
+      importFiles(
+          config, findFiles(config, datasets, into, progress), *training, *validation, progress);
+    } else {
+      paths = findIdxFiles(config, datasets);
+      for (auto& path: paths) names.add(baseName(path));
+      importFiles(config, readIdxFiles(config, datasets), *training, *validation, progress);
+    }
     classNames = classNamesOf(kind);
-    auto names = KJ_MAP(file, kind.source->files) {
-      return kj::StringPtr(file.name);
-    };
     source = kj::strArray(names, ", ");
   }
   for (auto writer: {training.get(), validation.get()}) {

@@ -5,6 +5,7 @@
 
 #include "configs/language/failure.h"
 #include "io/datasets/archives.h"
+#include "io/datasets/ilsvrc.h"
 #include "io/datasets/labels.h"
 #include "io/datasets/name_forms.h"
 #include "io/datasets/nested_archives.h"
@@ -63,6 +64,9 @@ public:
 
   // Before run(): the images are for validation, and belong to the classes of `training`.
   void useClassesOf(const FolderImport& training) { classesFrom = training; }
+  // Before run(): `labels`, which must outlive it, names images of the same place for another use.
+  void shareWith(const Labels& labels) { otherLabels = &labels; }
+  const Labels& ownLabels() const { return labels; }
   // Before run(): the number of the first image. After it: the number of the next one.
   uint64_t id = 0;
   // After run(): the names of the classes by label, or none.
@@ -131,14 +135,7 @@ private:
       auto paths = KJ_MAP(entry, entries) {
         return kj::str(entry.key);
       };
-      if (paths.size() == 0) {
-        // refused below
-      } else KJ_IF_MAYBE(training, classesFrom) {
-        labels = labelsByKnownFolder(images, kj::mv(paths), training->classFolders());
-      } else {
-        labels = labelsByFolder(config, images, kj::mv(paths));
-        classNames = namesOfFolders(classFolders());
-      }
+      if (paths.size() > 0) labelByFolders(kj::mv(paths));
     } else if (place.isChosen) {
       dropUnlabelled();
     } else {
@@ -146,6 +143,26 @@ private:
     }
     tellPassedOver(*members);
     if (entries.size() == 0) refuseWithoutImage();
+  }
+
+  void labelByFolders(kj::Array<kj::String> paths) {
+    KJ_IF_MAYBE(training, classesFrom) {
+      auto folders = training->classFolders();
+      KJ_IF_MAYBE(kit, place.kit) {
+        labels = labelsByKit(readIlsvrcKit(*kit), images, kj::mv(paths), folders);
+      } else {
+        labels = labelsByKnownFolder(images, kj::mv(paths), folders);
+      }
+      return;
+    }
+    labels = labelsByFolder(config, images, kj::mv(paths));
+    classNames = namesOfFolders(classFolders());
+    KJ_IF_MAYBE(kit, place.kit) {
+      auto known = readIlsvrcKit(*kit);
+      for (auto& name: classNames) {
+        KJ_IF_MAYBE(words, known.names.find(name)) name = kj::str(*words);
+      }
+    }
   }
 
   kj::Own<Members> listMembers() {
@@ -181,8 +198,10 @@ private:
     }
     for (auto& path: dropped) {
       entries.erase(path);
-      unlisted.add(path);
+      bool isUsed = otherLabels != nullptr && otherLabels->find(path) != nullptr;
+      if (!isUsed) unlisted.add(path);
     }
+    if (entries.size() == 0) refuseList(dropped);
   }
 
   // Returns the folders that are classes, by label.
@@ -382,12 +401,15 @@ private:
     }
   }
 
+  [[noreturn]] void refuseList(kj::ArrayPtr<const kj::String> paths) {
+    LeftOut names;
+    for (auto& path: paths) names.add(path);
+    configs::fail(KJ_ASSERT_NONNULL(labelsFile), " names none of the ", names.count(),
+        " images of ", images,
+        ": its paths must begin below that place, as these do: ", names.names());
+  }
+
   [[noreturn]] void refuseWithoutImage() {
-    if (unlisted.count() > 0) {
-      configs::fail(KJ_ASSERT_NONNULL(labelsFile), " names none of the ", unlisted.count(),
-          " images of ", images,
-          ": its paths must begin below that place, as these do: ", unlisted.names());
-    }
     configs::fail("there is no image in ", images, isNested ? " and its archives" : "", ": set ",
         setting, " to a folder or an archive of images, whose names end in .jpeg, .jpg or .png");
   }
@@ -436,6 +458,7 @@ private:
   Warn& warn;
 
   kj::Maybe<const FolderImport&> classesFrom;
+  const Labels* otherLabels = nullptr;
   Labels labels;
   // of `labels`; filled after the first name was not found
   kj::HashMap<kj::String, kj::StringPtr> composedNames;
@@ -467,9 +490,17 @@ kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& p
     Progress& progress, Warn& warn) {
   FolderImport import(config, place, config.names.source, progress, warn);
   KJ_IF_MAYBE(own, validationPlace) {
+    // Two lists may divide the images of one place.
+    bool isShared = own->images == place.images && own->isChosen;
+    LabelList ofValidation;
+    if (isShared) {
+      ofValidation = readLabels(KJ_ASSERT_NONNULL(own->labels));
+      import.shareWith(ofValidation.labels);
+    }
     import.run(training, nullptr);
     FolderImport second(config, *own, config.names.validationSource, progress, warn);
     second.useClassesOf(import);
+    if (isShared) second.shareWith(import.ownLabels());
     second.id = import.id;
     second.run(validation, nullptr);
   } else {

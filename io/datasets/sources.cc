@@ -41,6 +41,7 @@ void check(const DataConfig& config, const DatasetFile& file, kj::StringPtr path
     configs::fail(file.name, " from ", path, " is damaged: unpacked it has ", bytes.size(),
         " bytes, not ", file.size, otherwise);
   }
+  if (file.sha256 == nullptr) return;
   auto sum = sha256Hex(bytes);
   if (sum != file.sha256) {
     configs::fail(file.name, " from ", path, " is damaged: the sha256 of its content is ", sum,
@@ -89,6 +90,10 @@ kj::Maybe<kj::String> findFile(
     }
   }
   return nullptr;
+}
+
+bool contains(kj::StringPtr text, kj::StringPtr part) {
+  return std::search(text.begin(), text.end(), part.begin(), part.end()) != text.end();
 }
 
 // The places without success, each a clause for the message.
@@ -227,10 +232,49 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
   notFound(config, seen, kj::str(sourceName, " or the environment's RUNNER_DATASETS"), package);
 }
 
+kj::Array<kj::String> findIdxFiles(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {
+  kj::String folder;
+  KJ_IF_MAYBE(s, config.source) {
+    folder = withoutSlash(*s);
+  } else KJ_IF_MAYBE(d, datasets) {
+    folder = kj::str(*d, "/", config.dataset->source->folder);
+  }
+  if (pathKind(folder) != PathKind::FOLDER) {
+    configs::fail(folder.size() == 0 ? kj::str("the data set idx needs a folder of your own")
+                                     : kj::str("there is no folder ", folder),
+        ". Set ", config.names.source, " to a folder with files in MNIST's format");
+  }
+  auto names = namesIn(folder);
+  auto find = [&](bool isTraining, kj::StringPtr part) {
+    kj::Vector<kj::StringPtr> found;
+    for (auto& name: names) {
+      if (contains(name, part) && contains(name, "train") == isTraining) found.add(name);
+    }
+    if (found.size() == 1) return kj::str(folder, "/", found[0]);
+    configs::fail(folder, " has ", found.size() == 0 ? "no file" : "several files",
+        " whose name contains ", part, isTraining ? " and train" : " but not train",
+        found.size() == 0 ? "" : ": ", kj::strArray(found, ", "), ". Set ", config.names.source,
+        " to a folder with one");
+  };
+  kj::Vector<kj::String> paths;
+  for (bool isTraining: {true, false}) {
+    for (auto part: {"images-idx3"_kj, "labels-idx1"_kj}) paths.add(find(isTraining, part));
+  }
+  return paths.releaseAsArray();
+}
+
+kj::Array<kj::Array<kj::byte>> readIdxFiles(
+    const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {
+  constexpr size_t FILE_BYTES_MAX = size_t(1) << 34;
+  return KJ_MAP(path, findIdxFiles(config, datasets)) {
+    return readUnpacked(path, FILE_BYTES_MAX);
+  };
+}
+
 void requireSourcePlace(const DataConfig& config) {
   auto& kind = *config.dataset;
   KJ_IF_MAYBE(s, config.source) {
-    if (kind.source->format == DatasetSource::FOLDER || isAddress(*s)) return;
+    if (!kind.source->isFixed() || isAddress(*s)) return;
     if (pathKind(*s) != PathKind::NOTHING) return;
     Seen seen;
     seen.add(nothingAt(*s));
@@ -286,6 +330,26 @@ ImagePlace imagesAt(kj::String path, kj::StringPtr setting, kj::StringPtr otherw
   return place;
 }
 
+// Whether `folder` holds ILSVRC2012's training images, as they are downloaded.
+bool hasIlsvrc(kj::StringPtr folder) {
+  return pathKind(kj::str(folder, "/", ILSVRC_TRAINING)) == PathKind::FILE;
+}
+
+// Returns the images of ILSVRC2012 in `file` of `folder`.
+ImagePlace ilsvrcAt(kj::StringPtr folder, kj::StringPtr file, kj::StringPtr setting) {
+  ImagePlace place;
+  place.images = kj::str(folder, "/", file);
+  auto kit = kj::str(folder, "/", ILSVRC_DEVKIT);
+  if (pathKind(kit) == PathKind::FILE) {
+    place.kit = kj::mv(kit);
+  } else if (file == ILSVRC_VALIDATION) {
+    configs::fail(folder, " has ", file, ", but not ", ILSVRC_DEVKIT,
+        ", which says what its images show. Add it, or set ", setting,
+        " to validation images with labels");
+  }
+  return place;
+}
+
 // Lets the file `labels`, which `setting` names, label the images of `place`.
 void labelBy(ImagePlace& place, const kj::Maybe<kj::String>& labels, kj::StringPtr setting) {
   KJ_IF_MAYBE(path, labels) {
@@ -305,7 +369,9 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
   auto setting = config.names.source, otherwise = config.names.otherwise;
   kj::Maybe<ImagePlace> place;
   KJ_IF_MAYBE(s, config.source) {
-    place = imagesAt(localPath(*s, setting), setting, otherwise);
+    auto folder = withoutSlash(*s);
+    place = hasIlsvrc(folder) ? ilsvrcAt(folder, ILSVRC_TRAINING, setting)
+                              : imagesAt(localPath(*s, setting), setting, otherwise);
   } else KJ_IF_MAYBE(d, datasets) {
     place = imagesAt(kj::str(*d, "/", kind.source->folder), setting, otherwise);
   }
@@ -325,6 +391,11 @@ kj::Maybe<ImagePlace> findValidationImages(
     place = imagesAt(localPath(*s, setting), setting, "");
   } else if (config.validationLabels != nullptr) {
     place = findImages(config, datasets);
+  } else KJ_IF_MAYBE(s, config.source) {
+    auto folder = withoutSlash(*s);
+    bool has =
+        hasIlsvrc(folder) && pathKind(kj::str(folder, "/", ILSVRC_VALIDATION)) == PathKind::FILE;
+    if (has) place = ilsvrcAt(folder, ILSVRC_VALIDATION, setting);
   }
   KJ_IF_MAYBE(found, place) {
     labelBy(*found, config.validationLabels, config.names.validationLabels);

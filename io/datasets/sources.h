@@ -27,24 +27,41 @@ namespace io {
 kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
     kj::Maybe<kj::StringPtr> datasets, kj::StringPtr downloads, Progress& progress);
 
+// For data sets of the user in MNIST's format: returns the paths of the training images, training
+// labels, validation images and validation labels. They lie in `config.source`, or else in the
+// row's folder in `datasets`. Throws if one is missing, or if it cannot be told which one is meant.
+kj::Array<kj::String> findIdxFiles(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
+// Returns their content, unpacked.
+kj::Array<kj::Array<kj::byte>> readIdxFiles(
+    const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
+
 // Throws as findFiles() does if `config.source` is a path with nothing there. Does not check the
 // images of an image folder: see findImages().
 void requireSourcePlace(const DataConfig& config);
+
+// The files of ILSVRC2012, as they are downloaded.
+constexpr kj::StringPtr ILSVRC_TRAINING = "ILSVRC2012_img_train.tar"_kj;
+constexpr kj::StringPtr ILSVRC_VALIDATION = "ILSVRC2012_img_val.tar"_kj;
+constexpr kj::StringPtr ILSVRC_DEVKIT = "ILSVRC2012_devkit_t12.tar.gz"_kj;
 
 // The place of the images of an image folder.
 struct ImagePlace {
   kj::String images;             // a folder, an archive or a RecordIO file
   kj::Maybe<kj::String> labels;  // the file of labels, or null
+  // ILSVRC2012's development kit, which says what the images show, or null. See ilsvrc.h.
+  kj::Maybe<kj::String> kit;
   // Whether `labels` chooses among the images: those that it does not name are left out.
   bool isChosen = false;
 };
 
 // Looks at `config.source`, or else at the row's folder in `datasets`. A folder that holds one
 // archive and `labels.tsv` means that archive. `labels.tsv` may lie in the folder, or beside the
-// archive. `config.labels` replaces it. Throws if there is nothing.
+// archive. `config.labels` replaces it. A folder with the training images of ILSVRC2012, as they
+// are downloaded, means these. Throws if there is nothing.
 ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
-// Looks at `config.validationSource` and `config.validationLabels` in the same way. Null if the
-// configuration has neither.
+// Looks at `config.validationSource` and `config.validationLabels` in the same way. If the
+// configuration has neither, returns the validation images of ILSVRC2012 if they lie beside its
+// training images, and null otherwise.
 kj::Maybe<ImagePlace> findValidationImages(
     const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
 
