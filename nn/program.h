@@ -22,6 +22,8 @@ struct BatchResult {
   double lossSum = 0;
   uint64_t correct = 0;  // rows whose largest logit is the label's (the first of equals)
   uint64_t images = 0;
+  // Rows whose label is among the k largest logits. Programs leave it 0: see countInTopK().
+  uint64_t inTopK = 0;
 };
 
 class ValueRules;  // see value_rules.h

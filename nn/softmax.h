@@ -20,4 +20,8 @@ Softmax softmaxOf(kj::ArrayPtr<const float> logits);
 // a row with label -1 does not count). For logits that were changed after they left the program.
 BatchResult judge(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels);
 
+// Returns how many rows have their label among the k largest logits. Of equal logits the first
+// counts as larger, so that k = 1 gives BatchResult::correct. Takes what judge() takes.
+uint64_t countInTopK(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels, uint k);
+
 }  // namespace nn

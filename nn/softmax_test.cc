@@ -26,5 +26,28 @@ TEST_CASE("judge: sums losses and hits over the rows that count") {
   CHECK(result.lossSum == doctest::Approx(std::log(1 + std::exp(-1.0)) + 2 * std::log(2.0)));
 }
 
+TEST_CASE("countInTopK: of equal logits the first ones count as larger") {
+  const float logits[] = {4, 9, 4, 1, 4};
+  auto isIn = [&](int32_t label, uint k) { return countInTopK(logits, {label}, k) == 1; };
+  CHECK(isIn(1, 1));
+  CHECK_FALSE(isIn(0, 1));
+  CHECK(isIn(0, 2));
+  CHECK_FALSE(isIn(2, 2));
+  CHECK(isIn(2, 3));
+  CHECK_FALSE(isIn(4, 3));
+  CHECK(isIn(4, 4));
+  CHECK_FALSE(isIn(3, 4));
+  CHECK(isIn(3, 5));
+  CHECK_FALSE(isIn(1, 0));
+}
+
+TEST_CASE("countInTopK: counts the rows with a label, and with k = 1 those that judge() counts") {
+  const float logits[] = {0, 1, 5, 5, -2, 2, 7, 7};
+  const int32_t labels[] = {1, 1, -1, 0};
+  CHECK(countInTopK(logits, labels, 1) == judge(logits, labels).correct);
+  CHECK(countInTopK(logits, labels, 2) == 3);
+  CHECK_THROWS(countInTopK(logits, {0, 1, 2, 1}, 1));
+}
+
 }  // namespace
 }  // namespace nn

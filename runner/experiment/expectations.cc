@@ -9,6 +9,9 @@ namespace {
 constexpr ExpectedFigure FIGURES[] = {
     {"validation_accuracy", "Share of the validation images that are classified correctly.",
         ExpectedFigure::VALIDATION_ACCURACY, 1},
+    {"validation_top_k_accuracy",
+        "Share of the validation images whose label is among the `log.top_k` largest logits.",
+        ExpectedFigure::VALIDATION_TOP_K_ACCURACY, 1},
     {"train_accuracy",
         "Share of the training images that are classified correctly, measured during training.",
         ExpectedFigure::TRAIN_ACCURACY, 1},

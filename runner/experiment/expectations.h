@@ -14,7 +14,13 @@ using kj::uint;
 struct ExpectedFigure {
   const char* name;
   const char* doc;
-  enum Kind { VALIDATION_ACCURACY, TRAIN_ACCURACY, VALIDATION_LOSS, TRAIN_LOSS } kind;
+  enum Kind {
+    VALIDATION_ACCURACY,
+    VALIDATION_TOP_K_ACCURACY,
+    TRAIN_ACCURACY,
+    VALIDATION_LOSS,
+    TRAIN_LOSS
+  } kind;
   double atMost = kj::inf();  // no run can exceed this
 };
 

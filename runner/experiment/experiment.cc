@@ -202,6 +202,15 @@ LogConfig LogConfig::read(configs::Reader& reader) {
   config.tensorboard = reader.flag("tensorboard",
       "Writes loss, accuracy, images/s and learning rate for TensorBoard into the run's folder.",
       true);
+  config.topK = 0;
+  config.topKSpan = reader.span("top_k");
+  // The resolved experiment leaves the key out if the file does not have it.
+  if (reader.isManual() || reader.has("top_k")) {
+    config.topK = reader.integer("top_k",
+        "Each validation also counts the images whose label is among the `top_k` largest logits. "
+        "Must be below the number of classes. 0 = does not count them.",
+        {.atLeast = 0, .atMost = 100}, 0);
+  }
   return config;
 }
 
@@ -339,6 +348,17 @@ void checkKindsOfDevices(const Experiment& experiment, configs::Reader& reader) 
   }
 }
 
+// Reports an expectation of a figure that the experiment does not count.
+void checkExpectations(const Experiment& experiment, configs::Reader& reader) {
+  for (auto& expectation: experiment.expectations) {
+    bool needsTopK = expectation.figure->kind == ExpectedFigure::VALIDATION_TOP_K_ACCURACY;
+    if (!needsTopK || experiment.log.topK > 0) continue;
+    reader.error(kj::str("expect.", expectation.figure->name),
+        "a run without `log.top_k` does not have this figure", "set log.top_k, such as top_k = 5",
+        {"log.top_k"_kj});
+  }
+}
+
 void checkInstructionSet(const Experiment& experiment, configs::Reader& reader) {
   if (experiment.cluster.instructionSet != "avx2"_kj) return;
   if (experiment.train.precision != nn::Precision::BF16) return;
@@ -392,6 +412,7 @@ Experiment Experiment::read(configs::Reader& reader) {
                                 readExpectations)) {
     experiment.expectations = kj::mv(*expectations);
   }
+  checkExpectations(experiment, reader);
   experiment.published = reader.maybeSection("published",
       "Results that others published for this experiment. Tables and reports show them beside the "
       "results of a run. They do not change the run.",
@@ -518,6 +539,12 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
                          ", or make data.batch_size smaller")
         : together ? kj::str("make data.batch_size or cluster.workers smaller")
                    : kj::str("make data.batch_size smaller"));
+  }
+  if (experiment.log.topK > 0 && experiment.log.topK >= facts.classes) {
+    diagnostics.error(experiment.log.topKSpan,
+        kj::str("`top_k` is ", experiment.log.topK, ", but ", data.dataset->name, " has ",
+            facts.classes, " classes: every image would count"),
+        "make it smaller, or leave it out");
   }
   KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
     if (images > 0 && images <= records) {

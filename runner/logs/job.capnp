@@ -188,6 +188,7 @@ struct Result {
   lossSum @0 :Float64;
   correct @1 :UInt64;
   images @2 :UInt64;
+  inTopK @3 :UInt64;
 }
 
 struct RoleProgress {
@@ -329,6 +330,8 @@ struct Event {
       # The last validation of the run.
       views @79 :UInt16;
       # Views per image.
+      topK @127 :TopK $Json.flatten() $Json.name("top_k");
+      # Null without log.top_k.
     }
     progress :group {
       # About once a second, and when validation begins. To the launcher only.
@@ -457,6 +460,12 @@ struct Event {
       # `{ kind = "asha", first_epoch = 1, keep_one_in = 3 }`
     }
   }
+}
+
+struct TopK {
+  # How many images of a validation have their label among the k largest logits.
+  k @0 :UInt32 $Json.name("top_k");
+  accuracy @1 :Float64 $Json.name("top_k_accuracy");
 }
 
 struct Traffic {

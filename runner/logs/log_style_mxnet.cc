@@ -34,7 +34,13 @@ public:
       }
       case Event::VALIDATED: {
         auto validated = event.getValidated();
-        add(validationLine(validated.getEpoch() - 1, "accuracy", validated.getAccuracy()));
+        uint epoch = validated.getEpoch() - 1;
+        add(validationLine(epoch, "accuracy", validated.getAccuracy()));
+        if (validated.hasTopK()) {
+          // The name of MXNet's metric TopKAccuracy.
+          auto metric = kj::str("top_k_accuracy_", validated.getTopK().getK());
+          add(validationLine(epoch, metric, validated.getTopK().getAccuracy()));
+        }
         break;
       }
       default:

@@ -168,6 +168,25 @@ TEST_CASE("mxnet: the steps at the end of an epoch have no speed line") {
   CHECK(line.slice(23).startsWith(" Node[3] Epoch[1] Batch [100]\tSpeed: 0.00 samples/sec\t"));
 }
 
+TEST_CASE(
+    "mxnet: a validation that counts the first k has a line with the name of MXNet's metric") {
+  Told told("mxnet");
+  auto validated = [&](uint k) {
+    return told(Role::WORKER, 2, [&](Event::Builder event) {
+      auto validated = event.initValidated();
+      validated.setEpoch(4);
+      validated.setAccuracy(0.5);
+      if (k == 0) return;
+      validated.initTopK().setK(k);
+      validated.getTopK().setAccuracy(0.8123456);
+    });
+  };
+  CHECK(validated(0).slice(23) == " Node[2] Epoch[3] Validation-accuracy=0.500000\n");
+  auto lines = validated(5);
+  CHECK(tests::contains(lines, " Node[2] Epoch[3] Validation-accuracy=0.500000\n"));
+  CHECK(lines.endsWith(" Node[2] Epoch[3] Validation-top_k_accuracy_5=0.812346\n"));
+}
+
 TEST_CASE("LogStyle: each style counts and writes as often as its system did") {
   CHECK(style("mxnet").every == 50);
   CHECK(style("tf_replica").every == 1);

@@ -92,6 +92,7 @@ private:
     uint validations = 0;
     double validationLoss = 0;
     double validationAccuracy = 0;
+    kj::Maybe<TopKFigure> topK;
   };
 
   Sums& sumsOf(uint epoch) {
@@ -219,6 +220,10 @@ private:
     sums.validationLoss += validated.getLoss();
     sums.validationAccuracy += validated.getAccuracy();
     sums.epoch.validationViews = validated.getViews();
+    if (!validated.hasTopK()) return;
+    auto topK = validated.getTopK();
+    double before = sums.topK.map([](auto& figure) { return figure.accuracy; }).orDefault(0);
+    sums.topK = TopKFigure{topK.getK(), before + topK.getAccuracy()};
   }
 
   static void finish(Sums& sums) {
@@ -238,6 +243,8 @@ private:
     if (sums.validations > 0) {
       epoch.validationLoss = sums.validationLoss / sums.validations;
       epoch.validationAccuracy = sums.validationAccuracy / sums.validations;
+      epoch.topK = sums.topK;
+      KJ_IF_MAYBE(figure, epoch.topK) figure->accuracy /= sums.validations;
     }
   }
 

@@ -13,6 +13,12 @@ namespace runner {
 
 using kj::uint;
 
+// The share of the images of a validation whose label is among the k largest logits.
+struct TopKFigure {
+  uint k;
+  double accuracy;
+};
+
 // One epoch over all workers. Sums are over workers, and means are weighted by images.
 struct EpochRecord {
   uint epoch = 0;            // from 1
@@ -31,7 +37,16 @@ struct EpochRecord {
   // What all workers found together, or the mean of what each found. Null until it is validated.
   kj::Maybe<double> validationLoss;
   kj::Maybe<double> validationAccuracy;
-  uint validationViews = 0;  // per image; 0: not validated, or not known
+  kj::Maybe<TopKFigure> topK;  // of the validation. Null without log.top_k
+  uint validationViews = 0;    // per image; 0: not validated, or not known
+
+  // Returns the accuracy of `topK`. Null if it is of another k.
+  kj::Maybe<double> topKAccuracy(uint k) const {
+    KJ_IF_MAYBE(figure, topK) {
+      if (figure->k == k) return figure->accuracy;
+    }
+    return nullptr;
+  }
 };
 
 // One speed line.

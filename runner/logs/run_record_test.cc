@@ -9,6 +9,7 @@
 
 #include "runner/logs/run_log.h"
 #include "runner/system/files.h"
+#include "tests/text.h"
 
 namespace runner {
 namespace {
@@ -63,6 +64,15 @@ public:
       validated.setEpoch(epoch);
       validated.setAccuracy(accuracy);
       validated.setLoss(0.5);
+    });
+  }
+
+  void validateTopK(uint worker, uint epoch, uint k, double accuracy) {
+    add(worker, [&](Event::Builder event) {
+      auto validated = event.initValidated();
+      validated.setEpoch(epoch);
+      validated.initTopK().setK(k);
+      validated.getTopK().setAccuracy(accuracy);
     });
   }
 
@@ -155,6 +165,32 @@ TEST_CASE("readRunRecord: weights means over workers by images, and adds speeds"
   CHECK(epoch.verbs.forward_s == doctest::Approx(1));
   CHECK(epoch.pushed_bytes == 200);
   CHECK(KJ_ASSERT_NONNULL(epoch.validationAccuracy) == doctest::Approx(0.7));
+}
+
+TEST_CASE("readRunRecord: a top-k accuracy is that of all workers, and belongs to its k") {
+  Events events("top_k");
+  events.start(2);
+  events.validateTopK(0, 1, 5, 0.5);
+  events.validateTopK(1, 1, 5, 0.75);
+  events.validate(0, 2, 0.7);
+  auto record = events.read();
+  REQUIRE(record.epochRecords.size() == 2);
+  CHECK(record.epochRecords[0].topKAccuracy(5).orDefault(-1) == 0.625);
+  CHECK(record.epochRecords[0].topKAccuracy(3) == nullptr);
+  CHECK(record.epochRecords[1].topKAccuracy(5) == nullptr);
+}
+
+TEST_CASE("formatEvent: a validation without log.top_k has the fields that it always had") {
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  event.initValidated().setEpoch(1);
+  CHECK_FALSE(tests::contains(formatEvent(event), "top_k"));
+  event.getValidated().initTopK().setK(5);
+  auto line = formatEvent(event);
+  CHECK(tests::contains(line, R"("views":0,"top_k":5,"top_k_accuracy":0})"));
+  capnp::MallocMessageBuilder copy;
+  parseEvent(line, copy.initRoot<Event>());
+  CHECK(copy.getRoot<Event>().getValidated().getTopK().getK() == 5);
 }
 
 TEST_CASE("readRunRecord: sorts epochs, whichever worker reports them first") {

@@ -163,9 +163,13 @@ void TensorBoard::append(Event::Reader event) {
       // records.
       if (event.getIndex() != 0) break;
       auto validated = event.getValidated();
-      add("validation", event.getTimeS(), validated.getGlobalStep(),
-          {{"validation/loss", float(validated.getLoss())},
-              {"validation/accuracy", float(validated.getAccuracy())}});
+      kj::Vector<Scalar> scalars;
+      scalars.add(Scalar{"validation/loss", float(validated.getLoss())});
+      scalars.add(Scalar{"validation/accuracy", float(validated.getAccuracy())});
+      auto topK = validated.getTopK();
+      auto tag = kj::str("validation/top_", topK.getK(), "_accuracy");
+      if (validated.hasTopK()) scalars.add(Scalar{tag, float(topK.getAccuracy())});
+      add("validation", event.getTimeS(), validated.getGlobalStep(), scalars);
       break;
     }
     default:

@@ -40,8 +40,9 @@ kj::Array<kj::byte> scalarsRecord(double time_s, uint64_t step, kj::ArrayPtr<con
 //
 //     worker-<r>/   train/loss, train/accuracy (of the epoch so far), images_per_s, learning_rate
 //                   at each speed line; epoch/loss, epoch/accuracy, epoch/seconds
-//     validation/   validation/loss, validation/accuracy, once per epoch: what all workers found
-//                   together, or what the first one found if each validates all records
+//     validation/   validation/loss, validation/accuracy, and with log.top_k = 5 also
+//                   validation/top_5_accuracy, once per epoch: what all workers found together, or
+//                   what the first one found if each validates all records
 //
 // Each file is called `events.out.tfevents.<seconds since 1970>.runner`. Steps are those of the
 // whole job. Every record goes to the kernel in one write, so that a kill can only cut off the last

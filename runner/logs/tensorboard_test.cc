@@ -85,8 +85,17 @@ TEST_CASE("TensorBoard: each worker has its own folder, and the common figures h
                        {"learning_rate", 0}},
                 7) +
             points({{"epoch/loss", 0}, {"epoch/accuracy", 0}, {"epoch/seconds", 0}}, 0));
-  CHECK(size("/validation") ==
-        version + points({{"validation/loss", 0}, {"validation/accuracy", 0}}, 0));
+  auto validated = points({{"validation/loss", 0}, {"validation/accuracy", 0}}, 0);
+  CHECK(size("/validation") == version + validated);
+
+  auto topK = event.initValidated().initTopK();
+  topK.setK(5);
+  topK.setAccuracy(0.5);
+  board.append(event);
+  CHECK(size("/validation") == version + validated +
+                                   points({{"validation/loss", 0}, {"validation/accuracy", 0},
+                                              {"validation/top_5_accuracy", 0.5}},
+                                       0));
 }
 
 TEST_CASE("TensorBoard: throws if a file cannot be written") {

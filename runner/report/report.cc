@@ -169,10 +169,10 @@ kj::String progressOf(const ReportedRun& run) {
   KJ_IF_MAYBE(table, run.table) {
     if (table->is<StepTable>()) {
       auto steps = textOf(thinned(table->get<StepTable>(), STEP_ROWS_MAX));
-      return kj::str(htmlOf(steps), htmlOf(validationsTable(record)), note);
+      return kj::str(htmlOf(steps), htmlOf(validationsTable(run)), note);
     }
   }
-  return record.epochRecords.size() > 0 ? kj::str(htmlOf(epochsTable(record)), note) : kj::str();
+  return record.epochRecords.size() > 0 ? kj::str(htmlOf(epochsTable(run)), note) : kj::str();
 }
 
 // The progress of each run, folded if there are several runs.

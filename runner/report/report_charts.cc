@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "runner/tables/run_tables.h"
+
 namespace runner {
 
 namespace {
@@ -48,6 +50,14 @@ void sortByX(kj::Vector<Point>& points) {
       points.begin(), points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
 }
 
+double xOf(const EpochRecord& epoch, bool bySteps) {
+  return bySteps ? double(epoch.globalStep) : double(epoch.epoch);
+}
+
+kj::StringPtr xLabelOf(bool bySteps) {
+  return bySteps ? "update of the job"_kj : "epoch"_kj;
+}
+
 kj::Array<Point> curve(const RunRecord& record, const Figure& figure, bool bySteps) {
   kj::Vector<Point> points;
   if (bySteps && figure.ofBatch != nullptr) {
@@ -59,7 +69,7 @@ kj::Array<Point> curve(const RunRecord& record, const Figure& figure, bool bySte
   }
   for (auto& epoch: record.epochRecords) {
     KJ_IF_MAYBE(value, figure.ofEpoch(epoch)) {
-      points.add(Point{bySteps ? double(epoch.globalStep) : double(epoch.epoch), *value});
+      points.add(Point{xOf(epoch, bySteps), *value});
     }
   }
   return points.releaseAsArray();
@@ -129,7 +139,6 @@ void addCharts(kj::Vector<Chart>& charts, kj::ArrayPtr<const ReportedRun> runs,
     kj::ArrayPtr<const Figure> figures, kj::StringPtr title, bool bySteps, Far far) {
   AxisOptions x{.whole = true};
   AxisOptions y{.rounded = true};
-  auto xLabel = bySteps ? "update of the job"_kj : "epoch"_kj;
   auto add = [&](kj::StringPtr name, kj::Vector<Series>& series) {
     if (series.empty()) return;
     if (far == Far::CUT_OFF && runs.size() > 1) y.atMost = highestLoss(series);
@@ -138,7 +147,7 @@ void addCharts(kj::Vector<Chart>& charts, kj::ArrayPtr<const ReportedRun> runs,
       for (auto& point: each.points) cut = cut || point.y > y.atMost;
     }
     auto title = kj::str(name, cut ? " (cut off above)" : "");
-    charts.add(Chart{kj::mv(title), xLabel, x, y, series.releaseAsArray()});
+    charts.add(Chart{kj::mv(title), xLabelOf(bySteps), x, y, series.releaseAsArray()});
   };
   if (runs.size() == 1) {
     kj::Vector<Series> series;
@@ -153,6 +162,26 @@ void addCharts(kj::Vector<Chart>& charts, kj::ArrayPtr<const ReportedRun> runs,
     kj::Vector<Series> series;
     for (uint i: kj::indices(runs)) addFigure(series, runs[i], figure, runs[i].label, i, bySteps);
     add(figure.chart, series);
+  }
+}
+
+// Adds one chart per log.top_k of the runs, with a line per run that has it.
+void addTopKCharts(kj::Vector<Chart>& charts, kj::ArrayPtr<const ReportedRun> runs, bool bySteps) {
+  for (uint k: topKsOf(runs)) {
+    kj::Vector<Series> series;
+    for (uint i: kj::indices(runs)) {
+      kj::Vector<Point> points;
+      for (auto& epoch: runs[i].record.epochRecords) {
+        KJ_IF_MAYBE(accuracy, epoch.topKAccuracy(k)) {
+          points.add(Point{xOf(epoch, bySteps), *accuracy});
+        }
+      }
+      auto name = runs.size() == 1 ? "validation"_kj : kj::StringPtr(runs[i].label);
+      addSeries(series, name, i, points.releaseAsArray(), Series::LINE);
+    }
+    if (series.empty()) continue;
+    charts.add(Chart{kj::str("Validation top-", k, " accuracy"), xLabelOf(bySteps), {.whole = true},
+        {.rounded = true}, series.releaseAsArray()});
   }
 }
 
@@ -204,6 +233,7 @@ kj::Array<Chart> chartsOf(kj::ArrayPtr<const ReportedRun> runs) {
   kj::Vector<Chart> charts;
   addCharts(charts, runs, kj::arrayPtr(ACCURACIES, kj::size(ACCURACIES)), "Accuracy", bySteps,
       Far::SHOWN);
+  addTopKCharts(charts, runs, bySteps);
   addCharts(charts, runs, kj::arrayPtr(LOSSES, kj::size(LOSSES)), "Loss", bySteps, Far::CUT_OFF);
 
   kj::Vector<Series> speeds;

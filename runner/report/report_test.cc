@@ -156,6 +156,18 @@ TEST_CASE("chartsOf: one run has training and validation in one chart, several h
         "Images/s of the job: 2; ");
 }
 
+TEST_CASE("chartsOf: each top_k has a chart, with a line per run that counts it") {
+  auto runs = two(run("a", 0.9, 0.1), run("b", 0.8, 0.2));
+  runs[0].topK = 5;
+  for (auto& epoch: runs[0].record.epochRecords) epoch.topK = TopKFigure{5, 0.95};
+  CHECK(contains(titlesOf(runs), "Training accuracy: 2; Validation top-5 accuracy: 1; "));
+  auto charts = chartsOf(runs.slice(0, 1));
+  CHECK(charts[1].title == "Validation top-5 accuracy");
+  REQUIRE(charts[1].series[0].points.size() == 2);
+  CHECK(charts[1].series[0].points[1].x == 2);
+  CHECK(charts[1].series[0].points[1].y == 0.95);
+}
+
 TEST_CASE("chartsOf: a run that diverged does not press the others onto the axis") {
   auto charts = chartsOf(two(run("a", 0.9, 0.5), run("b", 0.1, 1e9)));
   CHECK(charts[2].title == "Validation loss (cut off above)");

@@ -69,7 +69,8 @@ public:
     requireSeat();
     auto params = context.getParams();
     auto result = params.getResult();
-    Contribution contribution{{result.getLossSum(), result.getCorrect(), result.getImages()},
+    Contribution contribution{
+        {result.getLossSum(), result.getCorrect(), result.getImages(), result.getInTopK()},
         kj::heapArray<float>(floats(params.getStatistics()))};
     auto met = job->meet(
         seat, params.getEpoch(), params.getStep(), params.getPoint(), kj::mv(contribution));
@@ -82,6 +83,7 @@ public:
       result.setLossSum(outcome.sums.lossSum);
       result.setCorrect(outcome.sums.correct);
       result.setImages(outcome.sums.images);
+      result.setInTopK(outcome.sums.inTopK);
       results.setStatistics(outcome.statistics.asPtr().asBytes());
       results.setStopNext(outcome.stopsNext);
       results.setPart(job->meeting.partOf(seat.index));

@@ -340,13 +340,15 @@ Contribution IoThread::meet(uint epoch, uint64_t step, MeetingPoint point,
     sums.setLossSum(result.lossSum);
     sums.setCorrect(result.correct);
     sums.setImages(result.images);
+    sums.setInTopK(result.inTopK);
     request.setStatistics(dataOf(statistics));
     return request.send().then([](capnp::Response<Session::MeetResults>&& response) {
       auto sums = response.getResult();
       auto data = response.getStatistics();
       auto mean = kj::heapArray<float>(data.size() / sizeof(float));
       memcpy(mean.begin(), data.begin(), mean.size() * sizeof(float));
-      return Contribution{{sums.getLossSum(), sums.getCorrect(), sums.getImages()}, kj::mv(mean),
+      return Contribution{
+          {sums.getLossSum(), sums.getCorrect(), sums.getImages(), sums.getInTopK()}, kj::mv(mean),
           response.getStopNext(), response.getPart(), response.getParts(), response.getAgain()};
     });
   });

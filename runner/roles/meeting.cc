@@ -48,6 +48,7 @@ Contribution Meeting::add() const {
       all.sums.lossSum += part->sums.lossSum;
       all.sums.correct += part->sums.correct;
       all.sums.images += part->sums.images;
+      all.sums.inTopK += part->sums.inTopK;
       auto& statistics = part->statistics;
       if (sums == nullptr) {
         sums = kj::heapArray<double>(statistics.size());

@@ -8,7 +8,8 @@ namespace runner {
 namespace {
 
 Contribution contribution(double loss, uint images, float statistic) {
-  return {{.lossSum = loss, .correct = images / 2, .images = images}, kj::arr(statistic)};
+  return {{.lossSum = loss, .correct = images / 2, .images = images, .inTopK = images / 2 + 1},
+      kj::arr(statistic)};
 }
 
 TEST_CASE("Meeting: gives the sum of the sums, and the mean of the statistics by images") {
@@ -23,6 +24,7 @@ TEST_CASE("Meeting: gives the sum of the sums, and the mean of the statistics by
   CHECK(meeting.outcome().sums.lossSum == 1.75);
   CHECK(meeting.outcome().sums.correct == 20);
   CHECK(meeting.outcome().sums.images == 40);
+  CHECK(meeting.outcome().sums.inTopK == 22);
   CHECK(meeting.outcome().statistics[0] == 4);
   meeting.end();
   CHECK(first.poll(scope));

@@ -15,6 +15,7 @@ Validation::Validation(WorkerParts& parts, TrainingState& state, WorkerReports& 
 
 void Validation::run(uint newPart, uint newParts, kj::ArrayPtr<const io::View> views) {
   state.sums = {};
+  inTopK = 0;
   KJ_IF_MAYBE(own, worker.trainer) own->restartSums();
   auto& batcher = worker.batches->ofValidation();
   if (newPart != part || newParts != parts) {
@@ -33,6 +34,7 @@ void Validation::run(uint newPart, uint newParts, kj::ArrayPtr<const io::View> v
   KJ_IF_MAYBE(own, worker.trainer) {
     if (views.size() == 1) state.replaceSums(own->runningSums());
   }
+  state.sums.inTopK = inTopK;
   reports.badRecords(batcher);
 }
 
@@ -45,6 +47,8 @@ void Validation::add(const io::Batch& batch) {
   if (batch.views == 1) {
     // A trainer adds the results up itself, and run() fetches the sums once.
     if (worker.trainer == nullptr) state.add(program.result());
+    // On GPUs, logits() waits for the batch.
+    if (worker.experiment.log.topK > 0) count(program.logits(), batch.labels);
     return;
   }
   // The logits of several views are averaged. They give a result after the last view.
@@ -52,7 +56,12 @@ void Validation::add(const io::Batch& batch) {
   for (auto i: kj::indices(meanLogits)) meanLogits[i] += batch.weight * logits[i];
   if (!batch.isLastView) return;
   state.add(nn::judge(meanLogits, batch.labels));
+  count(meanLogits, batch.labels);
   for (auto& x: meanLogits) x = 0;
+}
+
+void Validation::count(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels) {
+  inTopK += nn::countInTopK(logits, labels, worker.experiment.log.topK);
 }
 
 }  // namespace runner

@@ -19,12 +19,15 @@ public:
 
 private:
   void add(const io::Batch& batch);
+  // Counts what is about single classes.
+  void count(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels);
 
   WorkerParts& worker;
   TrainingState& state;
   WorkerReports& reports;
   uint part;  // which part the batches are of, and of how many
   uint parts;
+  uint64_t inTopK = 0;          // of this part so far
   kj::Array<float> meanLogits;  // N×classes, over the views of a batch so far
 };
 

@@ -202,6 +202,11 @@ void WorkerReports::validated(uint epoch, const nn::BatchResult& result, bool is
     validated.setGlobalStep(globalStep());
     validated.setLast(isLast);
     validated.setViews(experiment.data.views(isLast).size());
+    if (experiment.log.topK > 0) {
+      auto topK = validated.initTopK();
+      topK.setK(experiment.log.topK);
+      topK.setAccuracy(double(result.inTopK) / result.images);
+    }
   });
 }
 

@@ -154,6 +154,7 @@ void readExperimentOf(ReportedRun& run, kj::StringPtr path, kj::String resolved)
   }
   KJ_IF_MAYBE(experiment, loaded.experiment) {
     run.logStyle = experiment->log.style;
+    run.topK = experiment->log.topK;
     run.published = kj::mv(experiment->published);
     run.expectations = kj::mv(experiment->expectations);
   }
@@ -212,7 +213,7 @@ void readTable(ReportedRun& run) {
   auto& record = run.record;
   bool bySteps = run.logStyle->isBySteps();
   if (bySteps ? record.speeds.size() == 0 : record.epochRecords.size() == 0) return;
-  run.table = readRunTable({kj::str(record.folder)}, *run.logStyle);
+  run.table = readRunTable({kj::str(record.folder)}, *run.logStyle, run.topK);
 }
 
 void tellApart(kj::ArrayPtr<ReportedRun> runs) {

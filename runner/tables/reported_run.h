@@ -26,6 +26,7 @@ struct ReportedRun {
   kj::Array<Setting> settings;
   kj::String resolved;  // the text of its experiment.toml; empty if there is none
   const LogStyle* logStyle = LOG_STYLES.begin();  // the first one if it is not known
+  uint topK = 0;                                  // log.top_k. 0: not known, or not counted
   kj::Maybe<RunTable> table;  // null before readTable(), or if the run has no row
   kj::Maybe<Published> published;
   kj::Array<Expectation> expectations;

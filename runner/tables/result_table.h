@@ -27,6 +27,9 @@ struct ResultRow {
 
   // Seconds of training. Null if they are not known.
   kj::Maybe<double> time_s;
+
+  // The share of the validation images whose label is among the ResultTable::topK largest logits.
+  kj::Maybe<double> topK = nullptr;
 };
 
 // The epochs in ascending order.
@@ -35,10 +38,17 @@ struct ResultTable {
 
   // The metrics that have columns.
   kj::Array<kj::String> metrics = kj::arr(kj::str("accuracy"));
+
+  // The k of ResultRow::topK. 0: there is no such column.
+  uint topK = 0;
 };
 
-// Returns the columns epoch, train-<metric> for each metric, valid-<metric> for each metric, and
-// time. Missing figures have empty cells. In Markdown the rows are `| %2d | %f | %f | %.1f |`.
+// Returns the title of that column, `valid-top-5`.
+kj::String topKTitle(uint k);
+
+// Returns the columns epoch, train-<metric> for each metric, valid-<metric> for each metric,
+// valid-top-<k>, and time. Missing figures have empty cells. In Markdown the rows are `| %2d | %f |
+// %f | %.1f |`.
 TextTable textOf(const ResultTable& table);
 
 }  // namespace runner

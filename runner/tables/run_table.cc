@@ -28,10 +28,11 @@ private:
 struct Epoch {
   Mean train;
   Mean validation;
+  Mean topK;
   Mean time_s;
 };
 
-ResultTable readEpochs(const RunFolder& folder) {
+ResultTable readEpochs(const RunFolder& folder, uint topK) {
   kj::TreeMap<uint, Epoch> epochs;
   auto at = [&](uint epoch) -> Epoch& {
     return epochs.findOrCreate(epoch, [&]() { return kj::TreeMap<uint, Epoch>::Entry{epoch, {}}; });
@@ -44,22 +45,26 @@ ResultTable readEpochs(const RunFolder& folder) {
       epoch.time_s.add(roundedTo(trained.getTimeS(), 3));
     } else if (event.isValidated()) {
       auto validated = event.getValidated();
-      at(validated.getEpoch()).validation.add(roundedTo(validated.getAccuracy(), 6));
+      auto& epoch = at(validated.getEpoch());
+      epoch.validation.add(roundedTo(validated.getAccuracy(), 6));
+      if (validated.hasTopK() && validated.getTopK().getK() == topK) {
+        epoch.topK.add(roundedTo(validated.getTopK().getAccuracy(), 6));
+      }
     }
   });
   kj::Vector<ResultRow> rows;
   for (auto& entry: epochs) {
     auto& epoch = entry.value;
     auto figures = kj::arr(MetricFigures{epoch.train.get(), epoch.validation.get()});
-    rows.add(ResultRow{entry.key, kj::mv(figures), epoch.time_s.get()});
+    rows.add(ResultRow{entry.key, kj::mv(figures), epoch.time_s.get(), epoch.topK.get()});
   }
-  return {rows.releaseAsArray()};
+  return {.rows = rows.releaseAsArray(), .topK = topK};
 }
 
 }  // namespace
 
-RunTable readRunTable(const RunFolder& folder, const LogStyle& style) {
-  if (!style.isBySteps()) return readEpochs(folder);
+RunTable readRunTable(const RunFolder& folder, const LogStyle& style, uint topK) {
+  if (!style.isBySteps()) return readEpochs(folder, topK);
   auto writer = style.rowWriter();
   kj::Vector<StepRow> rows;
   eachEvent(folder, [&](Event::Reader event) { writer->write(event, rows); });

@@ -12,13 +12,13 @@ namespace runner {
 namespace {
 
 // Returns the rows of the table, as CSV, that a run with these events has in the style `name`.
-kj::String rows(kj::StringPtr name, kj::StringPtr events) {
-  RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/", name)};
+kj::String rows(kj::StringPtr name, kj::StringPtr events, uint topK = 0) {
+  RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/", name, topK)};
   REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
   writeWhole(folder.events(), events);
   for (auto& style: LOG_STYLES) {
     if (name != style.name) continue;
-    auto table = readRunTable(folder, style);
+    auto table = readRunTable(folder, style, topK);
     auto text =
         style.isBySteps() ? textOf(table.get<StepTable>()) : textOf(table.get<ResultTable>());
     auto csv = formatTable(text, TableFormat::CSV);
@@ -35,6 +35,16 @@ TEST_CASE("readRunTable: in style mxnet, averages the rounded figures of all wor
 {"role":"worker","index":0,"validated":{"epoch":1,"accuracy":0.5}}
 {"role":"worker","index":1,"trained":{"epoch":2,"accuracy":0.75,"epoch_s":4}}
 )") == "1,0.100001,0.500000,3.0\n2,0.750000,,4.0\n");
+}
+
+TEST_CASE("readRunTable: the top-k accuracies are those of the run's own k") {
+  CHECK(
+      rows("mxnet",
+          R"({"role":"worker","index":0,"validated":{"epoch":1,"accuracy":0.5,"top_k":3,"top_k_accuracy":0.75}}
+{"role":"worker","index":0,"validated":{"epoch":2,"accuracy":0.5,"top_k":5,"top_k_accuracy":0.90000051}}
+{"role":"worker","index":1,"validated":{"epoch":2,"accuracy":0.5,"top_k":5,"top_k_accuracy":0.90000051}}
+)",
+          5) == "1,,0.500000,,\n2,,0.500000,0.900001,\n");
 }
 
 TEST_CASE("readRunTable: in style tf_aws, has the figures of each batch, and steps at the end") {

@@ -1,6 +1,9 @@
 #include "runner/tables/run_tables.h"
 
 #include <kj/debug.h>
+#include <kj/vector.h>
+
+#include <algorithm>
 
 #include "runner/text/numbers.h"
 
@@ -37,6 +40,17 @@ kj::String rateCell(kj::Maybe<double> images_per_s) {
   return nullptr;
 }
 
+// Returns `row` with one more cell per number of `topKs` before cell number `at`.
+template <typename Cell>
+kj::Array<kj::String> withTopK(
+    kj::Array<kj::String> row, size_t at, kj::ArrayPtr<const uint> topKs, Cell&& cell) {
+  kj::Vector<kj::String> all;
+  for (auto& each: row.slice(0, at)) all.add(kj::mv(each));
+  for (uint k: topKs) all.add(cell(k));
+  for (auto& each: row.slice(at, row.size())) all.add(kj::mv(each));
+  return all.releaseAsArray();
+}
+
 TextTable tableOf(kj::Array<kj::String> header, kj::Vector<kj::Array<kj::String>> rows) {
   return {kj::mv(header), rows.releaseAsArray(), nullptr};
 }
@@ -71,6 +85,17 @@ kj::Array<kj::StringPtr> sourcesOf(Runs runs) {
     }
   }
   return sources.releaseAsArray();
+}
+
+kj::Array<uint> topKsOf(Runs runs) {
+  kj::Vector<uint> all;
+  for (auto& run: runs) {
+    bool isKnown = run.topK == 0;
+    for (uint k: all) isKnown = isKnown || k == run.topK;
+    if (!isKnown) all.add(run.topK);
+  }
+  std::sort(all.begin(), all.end());
+  return all.releaseAsArray();
 }
 
 kj::Maybe<double> finalAccuracy(const RunRecord& record) {
@@ -119,6 +144,8 @@ TextTable resultsTable(Runs runs, uint decimals, kj::ArrayPtr<const kj::StringPt
   // The columns of a sweep must not depend on how its runs ended.
   bool judged = false;
   for (auto& run: runs) judged = judged || run.expectations.size() > 0 || run.verdicts.size() > 0;
+  auto topKs = topKsOf(runs);
+  constexpr size_t TOP_K_AT = 3;  // after valid-accuracy
   auto row = [&](kj::StringPtr name, auto&& setting, kj::Array<kj::String> figures,
                  kj::StringPtr expected) {
     kj::Vector<kj::String> all;
@@ -130,8 +157,9 @@ TextTable resultsTable(Runs runs, uint decimals, kj::ArrayPtr<const kj::StringPt
   };
   auto header = row(
       "run", [&](size_t i) -> kj::StringPtr { return runs[0].settings[i].key; },
-      cells("epochs done", "train-accuracy", "valid-accuracy", "train-loss", "valid-loss",
-          "s/epoch", "images/s", "state"),
+      withTopK(cells("epochs done", "train-accuracy", "valid-accuracy", "train-loss", "valid-loss",
+                   "s/epoch", "images/s", "state"),
+          TOP_K_AT, topKs, topKTitle),
       "expected");
   kj::Vector<kj::Array<kj::String>> rows;
   for (size_t r: kj::indices(runs)) {
@@ -145,38 +173,52 @@ TextTable resultsTable(Runs runs, uint decimals, kj::ArrayPtr<const kj::StringPt
       validationAccuracy = figureCell(last.validationAccuracy, decimals);
       validationLoss = figureCell(last.validationLoss, decimals);
     }
+    auto topKCell = [&](uint k) {
+      if (record.epochRecords.size() == 0) return kj::String();
+      return figureCell(record.epochRecords.back().topKAccuracy(k), decimals);
+    };
     auto met = metOf(run);
     rows.add(row(
         names.size() > 0 ? names[r] : nullptr,
         [&](size_t i) -> kj::StringPtr { return run.settings[i].value; },
-        cells(record.epochRecords.size(), trainAccuracy, validationAccuracy, trainLoss,
-            validationLoss, figureCell(meanEpoch_s(record), 1), rateCell(meanImages_per_s(record)),
-            stateWord(record.state)),
+        withTopK(cells(record.epochRecords.size(), trainAccuracy, validationAccuracy, trainLoss,
+                     validationLoss, figureCell(meanEpoch_s(record), 1),
+                     rateCell(meanImages_per_s(record)), stateWord(record.state)),
+            TOP_K_AT, topKs, topKCell),
         met.all == 0 ? kj::str() : kj::str(met.met, " of ", met.all)));
   }
   return tableOf(kj::mv(header), kj::mv(rows));
 }
 
-TextTable epochsTable(const RunRecord& record) {
+TextTable epochsTable(const ReportedRun& run) {
   kj::Vector<kj::Array<kj::String>> rows;
-  auto header = cells("epoch", "train-accuracy", "valid-accuracy", "train-loss", "valid-loss",
-      "time s", "images/s", "learning rate");
-  for (auto& epoch: record.epochRecords) {
-    rows.add(cells(epoch.epoch, figureText(epoch.trainAccuracy, 4),
-        figureCell(epoch.validationAccuracy, 4), figureText(epoch.trainLoss, 4),
-        figureCell(epoch.validationLoss, 4), figureText(epoch.epoch_s, 1),
-        rateText(epoch.images_per_s), kj::str(float(epoch.learningRate))));
+  auto topKs = topKsOf(kj::arrayPtr(&run, 1));
+  constexpr size_t TOP_K_AT = 3;  // after valid-accuracy
+  auto header = withTopK(cells("epoch", "train-accuracy", "valid-accuracy", "train-loss",
+                             "valid-loss", "time s", "images/s", "learning rate"),
+      TOP_K_AT, topKs, topKTitle);
+  for (auto& epoch: run.record.epochRecords) {
+    rows.add(withTopK(cells(epoch.epoch, figureText(epoch.trainAccuracy, 4),
+                          figureCell(epoch.validationAccuracy, 4), figureText(epoch.trainLoss, 4),
+                          figureCell(epoch.validationLoss, 4), figureText(epoch.epoch_s, 1),
+                          rateText(epoch.images_per_s), kj::str(float(epoch.learningRate))),
+        TOP_K_AT, topKs, [&](uint k) { return figureCell(epoch.topKAccuracy(k), 4); }));
   }
   return tableOf(kj::mv(header), kj::mv(rows));
 }
 
-TextTable validationsTable(const RunRecord& record) {
+TextTable validationsTable(const ReportedRun& run) {
   kj::Vector<kj::Array<kj::String>> rows;
+  auto topKs = topKsOf(kj::arrayPtr(&run, 1));
   auto header = cells("epoch", "global step", "validation loss", "validation accuracy");
-  for (auto& epoch: record.epochRecords) {
+  size_t end = header.size();
+  header =
+      withTopK(kj::mv(header), end, topKs, [](uint k) { return kj::str("top-", k, " accuracy"); });
+  for (auto& epoch: run.record.epochRecords) {
     if (epoch.validationAccuracy == nullptr) continue;
-    rows.add(cells(epoch.epoch, epoch.globalStep, figureCell(epoch.validationLoss, 4),
-        figureCell(epoch.validationAccuracy, 4)));
+    rows.add(withTopK(cells(epoch.epoch, epoch.globalStep, figureCell(epoch.validationLoss, 4),
+                          figureCell(epoch.validationAccuracy, 4)),
+        end, topKs, [&](uint k) { return figureCell(epoch.topKAccuracy(k), 4); }));
   }
   return tableOf(kj::mv(header), kj::mv(rows));
 }

@@ -18,11 +18,11 @@ TextTable resultsTable(
     kj::ArrayPtr<const ReportedRun> runs, uint decimals, kj::ArrayPtr<const kj::StringPtr> names);
 
 // Returns a table with one row per epoch: accuracies, losses, time and speed, over all workers.
-TextTable epochsTable(const RunRecord& record);
+TextTable epochsTable(const ReportedRun& run);
 
 // Returns a table with one row per validation: | epoch | global step | validation loss | validation
-// accuracy |
-TextTable validationsTable(const RunRecord& record);
+// accuracy |, and with log.top_k = 5 also | top-5 accuracy |
+TextTable validationsTable(const ReportedRun& run);
 
 // Returns "The last validation is over 6 views of each image, those before are over 1." Empty if
 // all validations have the same number of views.
@@ -50,6 +50,9 @@ kj::StringPtr stateWord(RunRecord::State state);
 
 // Returns the sources of the published figures of the runs, each once.
 kj::Array<kj::StringPtr> sourcesOf(kj::ArrayPtr<const ReportedRun> runs);
+
+// Returns each log.top_k of the runs, in ascending order, without 0.
+kj::Array<uint> topKsOf(kj::ArrayPtr<const ReportedRun> runs);
 
 // Returns the last validation accuracy, or null.
 kj::Maybe<double> finalAccuracy(const RunRecord& record);

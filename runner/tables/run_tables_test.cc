@@ -32,8 +32,39 @@ TEST_CASE(
 }
 
 TEST_CASE("validationsTable: one row per validated epoch") {
-  CHECK(formatTable(validationsTable(testRun("x/1", 0.9).record), TableFormat::CSV) ==
+  CHECK(formatTable(validationsTable(testRun("x/1", 0.9)), TableFormat::CSV) ==
         "epoch,global step,validation loss,validation accuracy\n1,20,0.7500,0.9000\n");
+}
+
+// A run of one epoch with this top-k accuracy.
+ReportedRun topKRun(kj::StringPtr label, uint k, double accuracy) {
+  auto run = testRun(label, 0.9);
+  run.topK = k;
+  run.record.epochRecords[0].topK = TopKFigure{k, accuracy};
+  return run;
+}
+
+TEST_CASE("epochsTable and validationsTable: have a column for the top-k accuracy of the run") {
+  auto run = topKRun("x/1", 5, 0.95);
+  CHECK(formatTable(epochsTable(run), TableFormat::CSV) ==
+        "epoch,train-accuracy,valid-accuracy,valid-top-5,train-loss,valid-loss,time "
+        "s,images/s,learning rate\n1,0.2500,0.9000,0.9500,0.5000,0.7500,2.0,500,0.1\n");
+  CHECK(formatTable(validationsTable(run), TableFormat::CSV) ==
+        "epoch,global step,validation loss,validation accuracy,top-5 accuracy\n"
+        "1,20,0.7500,0.9000,0.9500\n");
+}
+
+TEST_CASE("resultsTable: each top_k of the runs has a column") {
+  auto runs = kj::heapArrayBuilder<ReportedRun>(3);
+  runs.add(topKRun("a", 5, 0.95));
+  runs.add(testRun("b", 0.9));
+  runs.add(topKRun("c", 2, 0.92));
+  auto text = formatTable(resultsTable(runs, 2), TableFormat::CSV);
+  CHECK(text.startsWith(
+      "run,epochs done,train-accuracy,valid-accuracy,valid-top-2,valid-top-5,train-loss,"));
+  CHECK(contains(text, "\na,1,0.25,0.90,,0.95,"));
+  CHECK(contains(text, "\nb,1,0.25,0.90,,,"));
+  CHECK(contains(text, "\nc,1,0.25,0.90,0.92,,"));
 }
 
 TEST_CASE("machineTable: one row if all runs were on one machine, else one row per run") {

@@ -190,7 +190,8 @@ kj::String tableCsv(Runs runs) {
   if (runs.size() > 1) return text(resultsTable(runs, DECIMALS));
   KJ_IF_MAYBE(table, singleTableOf(runs, kj::maxValue)) return text(*table);
   // A run without such a table has the same columns and no rows.
-  return text(runs[0].logStyle->isBySteps() ? textOf(StepTable()) : textOf(ResultTable()));
+  if (runs[0].logStyle->isBySteps()) return text(textOf(StepTable()));
+  return text(textOf(ResultTable{.topK = runs[0].topK}));
 }
 
 }  // namespace runner

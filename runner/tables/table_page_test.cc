@@ -102,6 +102,8 @@ TEST_CASE("tableCsv: a run that failed before its first line has the columns of 
   one[0].record.state = RunRecord::FAILED;
   one[0].table = nullptr;
   CHECK(tableCsv(one) == "epoch,train-accuracy,valid-accuracy,time\n");
+  one[0].topK = 5;
+  CHECK(tableCsv(one) == "epoch,train-accuracy,valid-accuracy,valid-top-5,time\n");
   one[0].logStyle = &LOG_STYLES[1];
   CHECK(tableCsv(one) == "step,global step,loss,accuracy,s/batch\n");
 }

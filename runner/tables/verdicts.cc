@@ -44,6 +44,8 @@ kj::Maybe<double> figureOf(const EpochRecord& epoch, ExpectedFigure::Kind kind) 
   switch (kind) {
     case ExpectedFigure::VALIDATION_ACCURACY:
       return epoch.validationAccuracy;
+    case ExpectedFigure::VALIDATION_TOP_K_ACCURACY:
+      return epoch.topK.map([](const TopKFigure& topK) { return topK.accuracy; });
     case ExpectedFigure::TRAIN_ACCURACY:
       return trained ? kj::Maybe<double>(epoch.trainAccuracy) : nullptr;
     case ExpectedFigure::VALIDATION_LOSS:

@@ -49,6 +49,15 @@ TEST_CASE("judge: bounds hold for the last epoch, or for the epoch that they nam
         "- train_loss of epoch 2 is 0.5, expected at most 0.4\n");
 }
 
+TEST_CASE("judge: the top-k accuracy is a figure of its own") {
+  auto record = run(0.5, 0.6);
+  record.epochRecords[1].topK = TopKFigure{5, 0.875};
+  CHECK(judged("validation_top_k_accuracy = { at_least = 0.9 }", record) ==
+        "- validation_top_k_accuracy of epoch 2 is 0.875, expected at least 0.9\n");
+  CHECK(judged("validation_top_k_accuracy = { epoch = 1, at_least = 0 }", record) ==
+        "- validation_top_k_accuracy of epoch 1 is expected, but the run does not have it\n");
+}
+
 TEST_CASE("judge: a figure that is missing or not a number is missed") {
   CHECK(judged("validation_accuracy = { epoch = 3, at_least = 0 }", run(0, 0)) ==
         "- validation_accuracy of epoch 3 is expected, but the run does not have it\n");

@@ -88,6 +88,18 @@ TEST_CASE("in every style log.txt is what the events say, and the roles' files a
   }
 }
 
+TEST_CASE("parse_log makes the table of a run that counts the first k of each image, too") {
+  auto run = train(MLP, {"log.top_k=3", "train.steps=50"});
+  auto log = read(run, "log.txt");
+  CHECK(contains(log, " Node[1] Epoch[0] Validation-top_k_accuracy_3=0."));
+  auto table = read(run, "table.md");
+  CHECK(table.startsWith("| epoch | train-accuracy | valid-accuracy | valid-top-3 | time |\n"));
+  Command parse({"tools/parse_log", kj::str(run.folder, "/log.txt")});
+  CHECK(table.startsWith(kj::str(parse.wait().output, "\nStore:\n")));
+  CHECK(contains(read(run, "experiment.toml"), "\ntop_k = 3\n"));
+  CHECK_FALSE(contains(read(trainIn("mxnet"), "experiment.toml"), "top_k"));
+}
+
 TEST_CASE("tf_replica has a line each step of each worker, between its beginning and its end") {
   auto run = train(MLP, {"log.style=tf_replica", "log.every=1", "train.steps=10"});
   auto lines = linesOf(run, "worker-1.log");

@@ -57,9 +57,12 @@ kj::String packed(kj::ArrayPtr<const Image> validation) {
   return folder;
 }
 
+constexpr uint TOP_K = 2;
+
 struct Found {
   double loss;
   double accuracy;
+  double topK;
 };
 
 // What the run found in its validations, one an epoch.
@@ -69,7 +72,9 @@ kj::Array<Found> validationsOf(const Trained& run) {
     if (!event.isValidated() || event.getIndex() > 0) return;  // all workers say the same
     auto validated = event.getValidated();
     CHECK(validated.getImages() == VALIDATION);
-    found.add(Found{validated.getLoss(), validated.getAccuracy()});
+    CHECK(validated.getTopK().getK() == TOP_K);
+    found.add(
+        Found{validated.getLoss(), validated.getAccuracy(), validated.getTopK().getAccuracy()});
   });
   return found.releaseAsArray();
 }
@@ -91,7 +96,7 @@ Found expected(
   auto weights = weightsOf(run);  // CLASSES×PIXELS, then CLASSES biases
   REQUIRE(weights.size() == CLASSES * (PIXELS + 1));
   auto reflected = [](int at) { return at < 0 ? -at : at < SIDE ? at : 2 * (SIDE - 1) - at; };
-  Found sums = {0, 0};
+  Found sums = {0, 0, 0};
   for (auto& image: images) {
     double logits[CLASSES] = {};
     for (auto& view: views) {
@@ -107,19 +112,23 @@ Found expected(
     }
     uint best = 0;
     double sum = 0;
+    uint before = 0;
     for (uint k = 0; k < CLASSES; ++k) {
       if (logits[k] > logits[best]) best = k;
       sum += std::exp(logits[k]);
+      before += logits[k] > logits[image.label];
     }
+    sums.topK += before < TOP_K;
     sums.loss += std::log(sum) - logits[image.label];
     sums.accuracy += best == image.label;
   }
-  return {sums.loss / images.size(), sums.accuracy / images.size()};
+  return {sums.loss / images.size(), sums.accuracy / images.size(), sums.topK / images.size()};
 }
 
 void check(Found found, Found wanted) {
   CHECK(found.loss == doctest::Approx(wanted.loss).epsilon(1e-5));
   CHECK(found.accuracy == doctest::Approx(wanted.accuracy).epsilon(1e-9));
+  CHECK(found.topK == doctest::Approx(wanted.topK).epsilon(1e-9));
 }
 
 TEST_CASE("a validation judges the mean of the logits over its views, and changes no weight") {

@@ -9,6 +9,7 @@
 #include "configs/language/failure.h"
 #include "runner/text/numbers.h"
 #include "tools/logs/epoch_lines.h"
+#include "tools/logs/line_text.h"
 #include "tools/logs/log_runs.h"
 
 namespace tools {
@@ -89,6 +90,7 @@ struct Epoch {
     Figures validation;
   };
   kj::Array<Metric> metrics;
+  Figures topK;
   Figures time;
 };
 
@@ -126,6 +128,15 @@ bool isWanted(uint epoch, const TableOptions& options) {
   return false;
 }
 
+// Returns the k of a metric `top_k_accuracy_<k>`. 0 for all other metrics.
+uint topKOf(kj::ArrayPtr<const char> metric) {
+  if (!take(metric, "top_k_accuracy_")) return 0;
+  KJ_IF_MAYBE(k, takeCount(metric)) {
+    if (metric.size() == 0) return *k;
+  }
+  return 0;
+}
+
 kj::Array<kj::String> metricsOf(const TableOptions& options) {
   if (options.metrics.size() == 0) return kj::arr(kj::str("accuracy"));
   return KJ_MAP(metric, options.metrics) {
@@ -153,11 +164,13 @@ EpochLogTable epochLogTable(
   }
 
   auto wanted = metricsOf(options);
+  bool isDefault = options.metrics.size() == 0;
+  uint topK = 0;
   Epochs epochs;
   KnownMetrics known(wanted);
   for (auto& line: chooseRun(lines, name, wanted, options.run, options.otherRuns)) {
     auto& epoch = epochs.findOrCreate(line.epoch, [&]() {
-      return Epochs::Entry{line.epoch, Epoch{kj::heapArray<Epoch::Metric>(wanted.size()), {}}};
+      return Epochs::Entry{line.epoch, Epoch{kj::heapArray<Epoch::Metric>(wanted.size()), {}, {}}};
     });
     if (line.kind == LogLineKind::TIME) {
       epoch.time.add(line.value);
@@ -166,9 +179,14 @@ EpochLogTable epochLogTable(
     KJ_IF_MAYBE(place, known.add(line.metric)) {
       auto& metric = epoch.metrics[*place];
       (line.kind == LogLineKind::TRAIN ? metric.train : metric.validation).add(line.value);
+      continue;
     }
+    if (!isDefault || line.kind != LogLineKind::VALIDATION) continue;
+    uint k = topKOf(line.metric);
+    if (topK == 0) topK = k;
+    if (k > 0 && k == topK) epoch.topK.add(line.value);
   }
-  known.requireAll(name, options.metrics.size() == 0);
+  known.requireAll(name, isDefault);
 
   kj::Vector<runner::ResultRow> rows;
   Figures later;
@@ -184,7 +202,8 @@ EpochLogTable epochLogTable(
       return runner::MetricFigures{
           metric.train.combine(options.combine), metric.validation.combine(options.combine)};
     };
-    rows.add(runner::ResultRow{entry.key + 1, kj::mv(metrics), time_s});
+    rows.add(runner::ResultRow{
+        entry.key + 1, kj::mv(metrics), time_s, entry.value.topK.combine(options.combine)});
   }
   auto absent = absentEpochs(epochs, name, options.epochs);
   if (rows.empty()) {
@@ -192,7 +211,8 @@ EpochLogTable epochLogTable(
     configs::fail(name, " has no epoch that is a multiple of ", options.every, ": it has ",
         describe(epochs), ".");
   }
-  return {{rows.releaseAsArray(), kj::mv(wanted)}, later.combine(Combine::MEAN), kj::mv(absent)};
+  return {
+      {rows.releaseAsArray(), kj::mv(wanted), topK}, later.combine(Combine::MEAN), kj::mv(absent)};
 }
 
 runner::TextTable pageTable(const runner::TextTable& table, kj::StringPtr file) {

@@ -44,7 +44,8 @@ struct TableOptions {
   // Only these epochs (from 1). Empty: all. Epochs that the log does not have make no row.
   kj::Array<uint> epochs;
 
-  // The metrics that have columns. Upper and lower case count as the same. Empty: accuracy.
+  // The metrics that have columns. Upper and lower case count as the same. Empty: accuracy, and
+  // the first `top_k_accuracy_<k>` of the validation lines, if there is one.
   kj::Array<kj::String> metrics;
 };
 

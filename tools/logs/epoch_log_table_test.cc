@@ -113,6 +113,23 @@ TEST_CASE("readEpochLogTable: each wanted metric has two columns, all of trainin
         "|  1 | 0.500000 | 1.500000 | 0.750000 | 1e32 | 2.0 |\n");
 }
 
+TEST_CASE("readEpochLogTable: the first top-k accuracy of validations has a column of its own") {
+  auto log =
+      "Epoch[0] Train-top_k_accuracy_3=0.1\nEpoch[0] Validation-accuracy=0.5\n"
+      "Epoch[0] Validation-top_k_accuracy_5=0.75\nEpoch[0] Validation-top_k_accuracy_10=0.9\n"
+      "Epoch[1] Validation-top_k_accuracy_5x=0.8\nEpoch[1] Validation-accuracy=0.6\n"_kj;
+  CHECK(markdown(log) ==
+        "| epoch | train-accuracy | valid-accuracy | valid-top-5 | time |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        "|  1 |  | 0.500000 | 0.750000 |  |\n"
+        "|  2 |  | 0.600000 |  |  |\n");
+  // Whoever names metrics gets these.
+  CHECK(markdown(log, withMetrics({"accuracy"}))
+            .startsWith("| epoch | train-accuracy | valid-accuracy | time |\n"));
+  CHECK(markdown(log, withMetrics({"top_k_accuracy_10"}))
+            .startsWith("| epoch | train-top_k_accuracy_10 | valid-top_k_accuracy_10 | time |\n"));
+}
+
 TEST_CASE("readEpochLogTable: upper and lower case of a metric are the same") {
   CHECK(rows("Epoch[0] Train-Accuracy=0.5\nEpoch[0] Validation-Accuracy=0.75\n") ==
         "|  1 | 0.500000 | 0.750000 |  |\n");
