@@ -1,37 +1,23 @@
 #include "nn/softmax.h"
 
-#include <kj/debug.h>
-
 #include <cmath>
 
 namespace nn {
 
-Softmax softmaxOf(kj::ArrayPtr<const float> logits) {
+uint largestOf(kj::ArrayPtr<const float> logits) {
   uint best = 0;
   for (uint k = 1; k < logits.size(); ++k) {
     if (logits[k] > logits[best]) best = k;
   }
+  return best;
+}
+
+Softmax softmaxOf(kj::ArrayPtr<const float> logits) {
+  uint best = largestOf(logits);
   double sum = 0;
   for (float x: logits) sum += std::exp(double(x) - logits[best]);
   return {best, sum};
 }
-
-namespace {
-
-// Calls `take` with the logits and the label of each row that counts.
-template <typename Func>
-void eachRow(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels, Func&& take) {
-  KJ_REQUIRE(labels.size() > 0 && logits.size() % labels.size() == 0, logits.size(), labels.size());
-  size_t classes = logits.size() / labels.size();
-  for (auto n: kj::indices(labels)) {
-    int32_t label = labels[n];
-    if (label < 0) continue;
-    KJ_REQUIRE(uint(label) < classes, "a label names no class", label, classes);
-    take(logits.slice(n * classes, (n + 1) * classes), uint(label));
-  }
-}
-
-}  // namespace
 
 BatchResult judge(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels) {
   BatchResult result;

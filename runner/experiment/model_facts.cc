@@ -121,12 +121,14 @@ kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& gr
   return targets[0].backend->lower(graph, options);
 }
 
-rpc::MessageLimits jobMessageLimits(const nn::Graph& graph) {
+rpc::MessageLimits jobMessageLimits(const ModelFacts& facts) {
+  constexpr uint64_t CELL_BYTES = 16;  // ConfusionCell in job.capnp
+  auto& graph = facts.graph;
   uint64_t weights_bytes = (graph.parameters + graph.statisticsSize) * sizeof(float);
+  uint64_t cells = kj::min(uint64_t(graph.classes) * graph.classes, facts.validationRecords);
   // At least a piece of a checkpoint.
-  weights_bytes = kj::max(weights_bytes, uint64_t(1 << 20));
-  return {
-      .message_bytes = weights_bytes + 65536, .unanswered_bytes = 2 * weights_bytes + (1 << 20)};
+  uint64_t most_bytes = kj::max(kj::max(weights_bytes, cells * CELL_BYTES), uint64_t(1 << 20));
+  return {.message_bytes = most_bytes + 65536, .unanswered_bytes = 2 * most_bytes + (1 << 20)};
 }
 
 }  // namespace runner

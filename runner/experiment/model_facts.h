@@ -62,7 +62,8 @@ struct ModelFacts {
 kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,
     kj::Maybe<nn::Profile&> profile = nullptr, kj::ArrayPtr<float> gradients = nullptr);
 
-// Returns the limits of the coordinator's messages, which may hold all weights at once.
-rpc::MessageLimits jobMessageLimits(const nn::Graph& graph);
+// Returns the limits of the coordinator's messages, which may hold all weights at once, or the
+// confusion of a validation on all records.
+rpc::MessageLimits jobMessageLimits(const ModelFacts& facts);
 
 }  // namespace runner

@@ -134,7 +134,8 @@ interface Session {
   # ends the job with its reason. It comes from a worker that cannot reach a server, and from every
   # failing role that was started by hand. `lostPeer`: its cause is another role, or the way there.
 
-  meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data, step :UInt64)
+  meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data, step :UInt64,
+           confusion :List(ConfusionCell))
       -> (result :Result, statistics :Data, stopNext :Bool, part :UInt32, parts :UInt32,
           again :Bool);
   # For workers only. Waits for all workers at the same place of the run. Answers the sum of all
@@ -142,7 +143,10 @@ interface Session {
   # rank order. `step` is how many steps the worker has made. `stopNext`: the worker is to be saved
   # before its next step. The validation that follows has `parts` parts, and number `part` of them
   # is this worker's. `again`: a worker was lost before it had validated its part, or had made its
-  # steps. The others validate again, or make these steps, and then meet again.
+  # steps. The others validate again, or make these steps, and then meet again. `confusion` comes
+  # with the last validation of a run: the cells of this worker's part that have images, ordered by
+  # label, then by prediction. If every worker validates on all records, only the one with part 0
+  # sends them.
 
   finish @4 (parameters :Data, statistics :Data);
   # For workers only. A worker calls it once, as its last call. Rank 0 sends the final weights
@@ -189,6 +193,13 @@ struct Result {
   correct @1 :UInt64;
   images @2 :UInt64;
   inTopK @3 :UInt64;
+}
+
+struct ConfusionCell {
+  # How many images of a class were taken for a class.
+  label @0 :UInt32;
+  predicted @1 :UInt32;
+  images @2 :UInt64;
 }
 
 struct RoleProgress {

@@ -29,6 +29,8 @@ struct RunFolder {
   kj::String weights() const { return kj::str(path, "/weights.safetensors"); }
   // The weights of the best epoch, with checkpoint.keep_best.
   kj::String best() const { return kj::str(path, "/best.safetensors"); }
+  // The confusion matrix of the last validation: see confusion_file.h.
+  kj::String confusion() const { return kj::str(path, "/confusion.csv"); }
   // See runner/checkpoints/checkpoints.h.
   kj::String checkpoints() const { return kj::str(path, "/checkpoints"); }
   // Where the coordinator is, while it runs: see roles/address_file.h.

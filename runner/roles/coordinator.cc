@@ -9,8 +9,10 @@
 
 #include "configs/language/failure.h"
 #include "runner/checkpoints/weights.h"
+#include "runner/logs/confusion_file.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/disk_room.h"
+#include "runner/system/files.h"
 #include "runner/system/machine.h"
 #include "runner/system/reason.h"
 #include "runner/system/version.h"
@@ -313,8 +315,18 @@ void Job::endMeeting() {
   tellProgress();
   bool isOver = meeting.point() == MeetingPoint::VALIDATED && !again;
   if (isOver) epochBegin = meeting.presentStep();
+  if (isOver) writeConfusion();
   if (isOver && isEndToBeSaved()) meeting.stopNext();
   meeting.end();
+}
+
+void Job::writeConfusion() {
+  auto cells = meeting.outcome().confusion.asPtr();
+  if (cells.size() == 0) return;
+  tasks->add(kj::evalNow([&]() -> kj::Promise<void> {
+    if (isInPlace()) writeWhole(folder.confusion(), confusionText(cells));
+    return kj::READY_NOW;
+  }));
 }
 
 void Job::checkFolder(uint epochsDone) {

@@ -146,6 +146,8 @@ private:
   void closeMeeting();
   // Lets all workers go on.
   void endMeeting();
+  // Writes confusion.csv if the workers have met after the last validation.
+  void writeConfusion();
   // Asks the workers to stop and be saved, every checkpoint.every_s. Never resolves.
   kj::Promise<void> saveRegularly();
   // Asks them once. Resolves to whether they will stop.

@@ -4,6 +4,7 @@
 #include "configs/language/failure.h"
 #include "runner/experiment/differences.h"
 #include "runner/logs/role_names.h"
+#include "runner/roles/confusion_message.h"
 #include "runner/roles/coordinator.h"
 #include "runner/roles/part_transfer.h"
 #include "runner/system/machine.h"
@@ -72,6 +73,8 @@ public:
     Contribution contribution{
         {result.getLossSum(), result.getCorrect(), result.getImages(), result.getInTopK()},
         kj::heapArray<float>(floats(params.getStatistics()))};
+    uint64_t images = kj::min(result.getImages(), job->facts.validationRecords);
+    contribution.confusion = cellsOf(params.getConfusion(), job->graph.classes, images);
     auto met = job->meet(
         seat, params.getEpoch(), params.getStep(), params.getPoint(), kj::mv(contribution));
     context.releaseParams();

@@ -287,6 +287,31 @@ TEST_CASE("Job: logs the servers' counts after each epoch, with a line about dro
   again.wait(job.waitScope);
 }
 
+TEST_CASE("Job: writes the confusion of all parts, and refuses one of other images") {
+  TestJob job("confusion");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  auto validate = [&](Session::Client& session, uint images, uint predicted, uint inCell) {
+    auto request = session.meetRequest();
+    request.setEpoch(1);
+    request.setPoint(MeetingPoint::VALIDATED);
+    request.initResult().setImages(images);
+    auto cell = request.initConfusion(1)[0];
+    cell.setLabel(3);
+    cell.setPredicted(predicted);
+    cell.setImages(inCell);
+    return request.send();
+  };
+  CHECK_THROWS_WITH(validate(first, 10, 3, 9).ignoreResult().wait(job.waitScope),
+      doctest::Contains("images without a cell"));
+  CHECK_THROWS_WITH(validate(first, 10, 10, 10).ignoreResult().wait(job.waitScope),
+      doctest::Contains("a cell of no class"));
+  auto met = validate(second, 10, 3, 10);
+  validate(first, 20, 3, 20).wait(job.waitScope);
+  met.wait(job.waitScope);
+  CHECK(readWhole(job.folder.confusion(), TEXT_BYTES_MAX) == "label,predicted,images\n3,3,30\n");
+}
+
 TEST_CASE("Job: gives roles without an index the lowest one that is free, in their order") {
   TestJob job("free_places", "cluster.silence_timeout_s=20");
   auto take = [&](Role role, kj::StringPtr digest) {

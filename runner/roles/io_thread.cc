@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include "runner/logs/role_names.h"
+#include "runner/roles/confusion_message.h"
 #include "runner/roles/job_members.h"
 #include "runner/roles/part_transfer.h"
 #include "runner/roles/shard_saver.h"
@@ -330,7 +331,8 @@ void IoThread::report(kj::Function<void(Event::Builder)> fill) {
 }
 
 Contribution IoThread::meet(uint epoch, uint64_t step, MeetingPoint point,
-    const nn::BatchResult& result, kj::ArrayPtr<const float> statistics) {
+    const nn::BatchResult& result, kj::ArrayPtr<const float> statistics,
+    kj::ArrayPtr<const nn::ConfusionCell> confusion) {
   return run<Contribution>([&](Loop& here) {
     auto request = here.membership->session().meetRequest();
     request.setEpoch(epoch);
@@ -342,6 +344,7 @@ Contribution IoThread::meet(uint epoch, uint64_t step, MeetingPoint point,
     sums.setImages(result.images);
     sums.setInTopK(result.inTopK);
     request.setStatistics(dataOf(statistics));
+    if (confusion.size() > 0) setCells(request.initConfusion(confusion.size()), confusion);
     return request.send().then([](capnp::Response<Session::MeetResults>&& response) {
       auto sums = response.getResult();
       auto data = response.getStatistics();
@@ -349,7 +352,8 @@ Contribution IoThread::meet(uint epoch, uint64_t step, MeetingPoint point,
       memcpy(mean.begin(), data.begin(), mean.size() * sizeof(float));
       return Contribution{
           {sums.getLossSum(), sums.getCorrect(), sums.getImages(), sums.getInTopK()}, kj::mv(mean),
-          response.getStopNext(), response.getPart(), response.getParts(), response.getAgain()};
+          nullptr, response.getStopNext(), response.getPart(), response.getParts(),
+          response.getAgain()};
     });
   });
 }

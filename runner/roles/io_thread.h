@@ -68,9 +68,11 @@ public:
 
   // Sends an event to the coordinator. `fill` fills it in.
   void report(kj::Function<void(Event::Builder)> fill);
-  // Waits until all workers are at this point of the run: see Session.meet() in job.capnp.
+  // Waits until all workers are at this point of the run: see Session.meet() in job.capnp. The
+  // result has no confusion.
   Contribution meet(uint epoch, uint64_t step, MeetingPoint point, const nn::BatchResult& result,
-      kj::ArrayPtr<const float> statistics);
+      kj::ArrayPtr<const float> statistics,
+      kj::ArrayPtr<const nn::ConfusionCell> confusion = nullptr);
   // Where the coordinator wants this worker to stop, to be saved.
   const StopPoint& stopPoint() const { return stops; }
   // At a step where this worker has agreed to stop: waits until it is decided whether it is saved

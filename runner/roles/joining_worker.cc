@@ -28,7 +28,7 @@ uint64_t firstStepIn(kj::ArrayPtr<const kj::byte> part) {
 
 JoiningWorker::JoiningWorker(const LoadedExperiment& loaded, const RoleOptions& options)
     : facts(KJ_ASSERT_NONNULL(loaded.experiment)),
-      ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts.graph), progress)) {}
+      ioThread(kj::heap<IoThread>(loaded, options, jobMessageLimits(facts), progress)) {}
 
 void JoiningWorker::chooseInstructionSet(const LoadedExperiment& loaded) {
   auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;

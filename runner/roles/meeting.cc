@@ -39,6 +39,7 @@ Contribution Meeting::add() const {
   Contribution all;
   kj::Array<double> sums;
   double weights = 0;
+  nn::Confusion confusion;
   uint64_t images = 0;
   for (auto& each: places) {
     KJ_IF_MAYBE(part, each.contribution) images += part->sums.images;
@@ -49,6 +50,7 @@ Contribution Meeting::add() const {
       all.sums.correct += part->sums.correct;
       all.sums.images += part->sums.images;
       all.sums.inTopK += part->sums.inTopK;
+      for (auto& cell: part->confusion) confusion.add(cell);
       auto& statistics = part->statistics;
       if (sums == nullptr) {
         sums = kj::heapArray<double>(statistics.size());
@@ -62,6 +64,7 @@ Contribution Meeting::add() const {
       all.again = true;
     }
   }
+  all.confusion = confusion.cells();
   all.statistics = KJ_MAP(sum, sums) {
     return float(sum / weights);
   };

@@ -6,6 +6,7 @@
 #include <kj/async.h>
 #include <kj/vector.h>
 
+#include "nn/confusion.h"
 #include "nn/program.h"
 #include "runner/logs/job.capnp.h"
 
@@ -18,6 +19,9 @@ using kj::uint;
 struct Contribution {
   nn::BatchResult sums;
   kj::Array<float> statistics;
+  // Of the last validation: see Session.meet() in job.capnp. The outcome has the sum. No worker
+  // gets it.
+  kj::Array<nn::ConfusionCell> confusion = nullptr;
   bool stopsNext = false;  // of the outcome: see `stopNext` in job.capnp
   // Of the outcome: which part of how many this worker validates next, and whether all validate
   // again, or make more steps before the epoch ends.

@@ -31,6 +31,57 @@ TEST_CASE("Meeting: gives the sum of the sums, and the mean of the statistics by
   CHECK(second.poll(scope));
 }
 
+Contribution validated(kj::ArrayPtr<const nn::ConfusionCell> cells) {
+  Contribution own;
+  for (auto& cell: cells) own.sums.images += cell.images;
+  own.confusion = kj::heapArray(cells);
+  return own;
+}
+
+// Returns the cells of the outcome as `label>predicted:images `.
+kj::String confusionOf(const Meeting& meeting) {
+  auto cells = KJ_MAP(cell, meeting.outcome().confusion) {
+    return kj::str(cell.label, '>', cell.predicted, ':', cell.images, ' ');
+  };
+  return kj::strArray(cells, "");
+}
+
+TEST_CASE("Meeting: adds up the confusions of all parts") {
+  kj::EventLoop loop;
+  kj::WaitScope scope(loop);
+  Meeting meeting(2);
+  auto second =
+      meeting.join(1, 1, 10, MeetingPoint::VALIDATED, validated({{0, 0, 3}, {1, 0, 2}, {2, 2, 1}}));
+  auto first = meeting.join(0, 1, 10, MeetingPoint::VALIDATED, validated({{0, 1, 1}, {1, 0, 4}}));
+  REQUIRE(meeting.isFull());
+  CHECK(confusionOf(meeting) == "0>0:3 0>1:1 1>0:6 2>2:1 ");
+  meeting.end();
+  auto next = meeting.join(0, 2, 20, MeetingPoint::TRAINED, contribution(1, 1, 0));
+  auto last = meeting.join(1, 2, 20, MeetingPoint::TRAINED, contribution(1, 1, 0));
+  CHECK(confusionOf(meeting) == "");
+}
+
+TEST_CASE("Meeting: parts that are validated again because a worker was lost count once") {
+  kj::EventLoop loop;
+  kj::WaitScope scope(loop);
+  Meeting meeting(3);
+  auto join = [&](uint rank, kj::ArrayPtr<const nn::ConfusionCell> cells) {
+    return meeting.join(rank, 1, 10, MeetingPoint::VALIDATED, validated(cells))
+        .eagerlyEvaluate([](kj::Exception&&) {});
+  };
+  // Worker 2 has validated its part, and worker 1 has not.
+  auto a = join(0, {{0, 0, 3}});
+  auto b = join(2, {{1, 1, 4}});
+  CHECK_FALSE(meeting.leave(2));
+  CHECK(meeting.leave(1));
+  CHECK(meeting.outcome().again);
+  meeting.end();
+  auto c = join(0, {{0, 0, 5}, {1, 1, 4}});
+  REQUIRE(meeting.isFull());
+  CHECK_FALSE(meeting.outcome().again);
+  CHECK(confusionOf(meeting) == "0>0:5 1>1:4 ");
+}
+
 TEST_CASE("Meeting: refuses workers at another point of the run, and one that is there already") {
   kj::EventLoop loop;
   kj::WaitScope scope(loop);

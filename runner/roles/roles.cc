@@ -149,8 +149,8 @@ bool ListeningCoordinator::run(
   });
   rpc::Identity identity{roleName(Role::COORDINATOR, 0), options.secret, experiment.cluster.tls};
   rpc::TellRefused noteRefused = [&](kj::StringPtr sentence) { job->noteRefused(sentence); };
-  auto serving = listener->serve(io.provider->getTimer(), jobMessageLimits(facts.graph),
-      job->bootstrap(), identity, noteRefused);
+  auto serving = listener->serve(
+      io.provider->getTimer(), jobMessageLimits(facts), job->bootstrap(), identity, noteRefused);
   auto over = job->run(options.launched).exclusiveJoin(kj::mv(recorded));
   if (canBeSignalled(experiment, options)) {
     over = over.exclusiveJoin(saveAtSignals(io.unixEventPort, *job));
@@ -202,7 +202,7 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
       placement, options.index, experiment.rounds(), *updater, port, shardTrace);
   ServerCalls calls(store, options.index);
   auto membership = Membership::join(
-      io, loaded, options, *experiment.kvstore.transport, jobMessageLimits(facts.graph),
+      io, loaded, options, *experiment.kvstore.transport, jobMessageLimits(facts),
       [](RoleProgress::Builder) {}, calls)
                         .wait(io.waitScope);
   calls.ofShard().begin(*membership).wait(io.waitScope);

@@ -13,9 +13,12 @@ Validation::Validation(WorkerParts& parts, TrainingState& state, WorkerReports& 
       parts(kj::max(parts.experiment.cluster.workers, parts.rank + 1)),
       meanLogits(nn::zeros(parts.experiment.data.batchSize * size_t(parts.facts.graph.classes))) {}
 
-void Validation::run(uint newPart, uint newParts, kj::ArrayPtr<const io::View> views) {
+void Validation::run(uint newPart, uint newParts, kj::ArrayPtr<const io::View> views, bool isLast) {
   state.sums = {};
   inTopK = 0;
+  confusion.clear();
+  bool isWhole = worker.experiment.data.validation == io::ValidationPart::WHOLE;
+  countsConfusion = isLast && (!isWhole || newPart == 0);
   KJ_IF_MAYBE(own, worker.trainer) own->restartSums();
   auto& batcher = worker.batches->ofValidation();
   if (newPart != part || newParts != parts) {
@@ -48,7 +51,7 @@ void Validation::add(const io::Batch& batch) {
     // A trainer adds the results up itself, and run() fetches the sums once.
     if (worker.trainer == nullptr) state.add(program.result());
     // On GPUs, logits() waits for the batch.
-    if (worker.experiment.log.topK > 0) count(program.logits(), batch.labels);
+    if (worker.experiment.log.topK > 0 || countsConfusion) count(program.logits(), batch.labels);
     return;
   }
   // The logits of several views are averaged. They give a result after the last view.
@@ -61,7 +64,9 @@ void Validation::add(const io::Batch& batch) {
 }
 
 void Validation::count(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels) {
-  inTopK += nn::countInTopK(logits, labels, worker.experiment.log.topK);
+  uint topK = worker.experiment.log.topK;
+  if (topK > 0) inTopK += nn::countInTopK(logits, labels, topK);
+  if (countsConfusion) confusion.add(logits, labels);
 }
 
 }  // namespace runner

@@ -1,6 +1,7 @@
 // runner/roles/validation.h: a worker validates a part of the validation records.
 #pragma once
 
+#include "nn/confusion.h"
 #include "runner/roles/training_state.h"
 #include "runner/roles/worker_parts.h"
 #include "runner/roles/worker_reports.h"
@@ -15,7 +16,11 @@ public:
 
   // Validates part number `part` of `parts` with the program's present weights, from each of
   // `views`. `state.sums` are the results of this part then. Reports records that cannot be read.
-  void run(uint part, uint parts, kj::ArrayPtr<const io::View> views);
+  void run(uint part, uint parts, kj::ArrayPtr<const io::View> views, bool isLast);
+
+  // Returns the confusion of that part if it was the last validation of the run. Otherwise, and if
+  // another worker has counted the same records, it is empty.
+  kj::Array<nn::ConfusionCell> cells() const { return confusion.cells(); }
 
 private:
   void add(const io::Batch& batch);
@@ -27,7 +32,9 @@ private:
   WorkerReports& reports;
   uint part;  // which part the batches are of, and of how many
   uint parts;
-  uint64_t inTopK = 0;          // of this part so far
+  uint64_t inTopK = 0;  // of this part so far
+  bool countsConfusion = false;
+  nn::Confusion confusion;
   kj::Array<float> meanLogits;  // N×classes, over the views of a batch so far
 };
 

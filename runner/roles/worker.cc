@@ -454,8 +454,9 @@ private:
     auto views = experiment.data.views(isLastEpoch);
     auto all = kj::mv(trained);
     do {
-      validation.run(all.part, all.parts, views);
-      all = ioThread->meet(epoch, state.step, MeetingPoint::VALIDATED, state.sums, nullptr);
+      validation.run(all.part, all.parts, views, isLastEpoch);
+      all = ioThread->meet(
+          epoch, state.step, MeetingPoint::VALIDATED, state.sums, nullptr, validation.cells());
     } while (all.again);
     savesNext = all.stopsNext;
     bool whole = experiment.data.validation == io::ValidationPart::WHOLE;

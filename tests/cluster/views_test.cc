@@ -63,6 +63,7 @@ struct Found {
   double loss;
   double accuracy;
   double topK;
+  kj::String confusion;  // the text of confusion.csv, of the last validation
 };
 
 // What the run found in its validations, one an epoch.
@@ -76,6 +77,8 @@ kj::Array<Found> validationsOf(const Trained& run) {
     found.add(
         Found{validated.getLoss(), validated.getAccuracy(), validated.getTopK().getAccuracy()});
   });
+  found.back().confusion = readFile(kj::str(run.folder, "/confusion.csv"));
+  found.back().confusion = readFile(kj::str(run.folder, "/confusion.csv"));
   return found.releaseAsArray();
 }
 
@@ -96,7 +99,8 @@ Found expected(
   auto weights = weightsOf(run);  // CLASSES×PIXELS, then CLASSES biases
   REQUIRE(weights.size() == CLASSES * (PIXELS + 1));
   auto reflected = [](int at) { return at < 0 ? -at : at < SIDE ? at : 2 * (SIDE - 1) - at; };
-  Found sums = {0, 0, 0};
+  Found sums = {0, 0, 0, kj::String()};
+  uint confused[CLASSES][CLASSES] = {};
   for (auto& image: images) {
     double logits[CLASSES] = {};
     for (auto& view: views) {
@@ -118,17 +122,27 @@ Found expected(
       sum += std::exp(logits[k]);
       before += logits[k] > logits[image.label];
     }
+    confused[image.label][best]++;
     sums.topK += before < TOP_K;
     sums.loss += std::log(sum) - logits[image.label];
     sums.accuracy += best == image.label;
   }
-  return {sums.loss / images.size(), sums.accuracy / images.size(), sums.topK / images.size()};
+  kj::Vector<kj::String> lines;
+  lines.add(kj::str("label,predicted,images\n"));
+  for (uint label = 0; label < CLASSES; ++label) {
+    for (uint k = 0; k < CLASSES; ++k) {
+      if (confused[label][k] > 0) lines.add(kj::str(label, ',', k, ',', confused[label][k], '\n'));
+    }
+  }
+  return {sums.loss / images.size(), sums.accuracy / images.size(), sums.topK / images.size(),
+      kj::strArray(lines, "")};
 }
 
-void check(Found found, Found wanted) {
+void check(const Found& found, const Found& wanted) {
   CHECK(found.loss == doctest::Approx(wanted.loss).epsilon(1e-5));
   CHECK(found.accuracy == doctest::Approx(wanted.accuracy).epsilon(1e-9));
   CHECK(found.topK == doctest::Approx(wanted.topK).epsilon(1e-9));
+  CHECK(found.confusion == wanted.confusion);
 }
 
 TEST_CASE("a validation judges the mean of the logits over its views, and changes no weight") {

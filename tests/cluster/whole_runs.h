@@ -6,6 +6,7 @@
 #include <kj/debug.h>
 #include <math.h>
 
+#include "runner/logs/confusion_file.h"
 #include "runner/logs/run_log.h"
 #include "tests/run.h"
 #include "tests/text.h"
@@ -53,6 +54,26 @@ inline double validationAccuracy(const Trained& run) {
     if (event.isValidated()) accuracy = event.getValidated().getAccuracy();
   });
   return accuracy;
+}
+
+// Returns the text of the run's confusion.csv, after checking that it is about the images and the
+// accuracy of the last validation that worker 0 has reported.
+inline kj::String confusionOf(const Trained& run) {
+  auto text = readFile(kj::str(run.folder, "/confusion.csv"));
+  uint64_t images = 0, correct = 0;
+  for (auto& cell: runner::parseConfusion(text, run.folder)) {
+    images += cell.images;
+    if (cell.label == cell.predicted) correct += cell.images;
+  }
+  uint lasts = 0;
+  eachEvent(run, [&](runner::Event::Reader event) {
+    if (!event.isValidated() || !event.getValidated().getLast() || event.getIndex() > 0) return;
+    lasts++;
+    CHECK(images == event.getValidated().getImages());
+    CHECK(double(correct) / images == event.getValidated().getAccuracy());
+  });
+  CHECK(lasts == 1);
+  return text;
 }
 
 }  // namespace tests

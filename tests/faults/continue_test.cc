@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "runner/logs/confusion_file.h"
 #include "runner/logs/run_log.h"
 #include "tests/faults/failure.h"
 #include "tests/skip.h"
@@ -98,6 +99,11 @@ void checkWentOn(Run& run, uint losses) {
   CHECK(course.least == 2);
   // Every validation covers all records, whoever was there.
   for (uint images: course.validated) CHECK(images == 10000);
+  uint64_t images = 0;
+  for (auto& cell: runner::parseConfusion(run.read("confusion.csv"), "confusion.csv")) {
+    images += cell.images;
+  }
+  CHECK(images == 10000);
 }
 
 TEST_CASE("a job that loses one worker after the other goes on, and others take their places") {

@@ -313,6 +313,8 @@ TEST_CASE("a run says that fewer than ten images give no validation records") {
     CHECK(contains(ended.errors, "warning: checkpoint.keep_best keeps nothing") == (count < 10));
     bool hasBest = ::access(kj::str(run.folder, "/best.safetensors").cStr(), F_OK) == 0;
     CHECK(hasBest == (count == 10));
+    bool hasConfusion = ::access(kj::str(run.folder, "/confusion.csv").cStr(), F_OK) == 0;
+    CHECK(hasConfusion == (count == 10));
     CHECK(
         contains(ended.errors, "warning: the data set has no validation records") == (count < 10));
     // Without them there is no figure.

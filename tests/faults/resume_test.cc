@@ -92,11 +92,12 @@ bool isLong() {
 
 // What a run leaves that must not depend on whether it was disturbed.
 struct Left {
-  kj::String weights, best, events, log, table;
+  kj::String weights, best, confusion, events, log, table;
 
   Left(const ResumableRun& run, const Trained& trained)
       : weights(kj::str(trained.weightsSha256)),
         best(run.read("best.safetensors")),
+        confusion(run.read("confusion.csv")),
         events(run.events()),
         log(run.log()),
         table(run.table()) {}
@@ -117,6 +118,7 @@ void checkSame(const Left& disturbed, const Left& unbroken) {
   CHECK(disturbed.weights == unbroken.weights);
   // Too long to be shown.
   CHECK((disturbed.best == unbroken.best));
+  checkSameLines(disturbed.confusion, unbroken.confusion);
   checkSameLines(disturbed.events, unbroken.events);
   checkSameLines(disturbed.log, unbroken.log);
   checkSameLines(disturbed.table, unbroken.table);

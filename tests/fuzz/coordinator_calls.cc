@@ -195,6 +195,13 @@ struct Coordinator {
         uint8_t wrong = dice.byte();
         uint64_t size = wrong == 1 ? dice.byte() : graph.statisticsSize * sizeof(float);
         fillFloats(request.initStatistics(size), wrong);
+        if (wrong == 2) {
+          for (auto cell: request.initConfusion(dice.byte() % 16)) {
+            cell.setLabel(dice.near(10));
+            cell.setPredicted(dice.near(10));
+            cell.setImages(dice.near(20));
+          }
+        }
         return add(request.send());
       }
       case 6: {

@@ -10,7 +10,16 @@ namespace {
 constexpr kj::StringPtr ON_HOST = "tests/gpu/runner_on_host"_kj;
 // Small: the host is slow.
 constexpr kj::StringPtr SMALL[] = {"train.steps=12"_kj, "data.batch_size=20"_kj,
-    "data.held_out=100"_kj, "data.validate_on=held_out"_kj, "log.every=4"_kj};
+    "data.held_out=100"_kj, "data.validate_on=held_out"_kj, "log.every=4"_kj, "log.top_k=2"_kj};
+// Returns the top-2 accuracy that worker 0 found last.
+double topTwo(const Trained& run) {
+  double accuracy = 0;
+  eachEvent(run, [&](runner::Event::Reader event) {
+    if (event.isValidated()) accuracy = event.getValidated().getTopK().getAccuracy();
+  });
+  return accuracy;
+}
+
 constexpr auto LOCAL = {"kvstore.mode=local"_kj, "cluster.servers=0"_kj, "cluster.workers=1"_kj};
 
 Trained trainOn(kj::StringPtr devices, Settings settings, Settings more = nullptr) {
@@ -27,6 +36,8 @@ void checkNear(const Trained& a, const Trained& b) {
   CHECK(distance(a, b) < 1e-4);
   // Of 100 images.
   CHECK(validationAccuracy(a) == doctest::Approx(validationAccuracy(b)).epsilon(0.03));
+  CHECK(topTwo(a) == doctest::Approx(topTwo(b)).epsilon(0.03));
+  CHECK(topTwo(a) > validationAccuracy(a));
 }
 
 double trainingLoss(const Trained& run) {
@@ -45,24 +56,29 @@ kj::String logOf(const Trained& run) {
 TEST_CASE("a GPU that updates its parameters itself trains as the processor does") {
   auto gpu = trainOn("[\"cuda\"]", LOCAL);
   checkNear(gpu, trainOn("[\"cpu\"]", LOCAL));
+  confusionOf(gpu);
   CHECK(contains(logOf(gpu), "cuda updates the parameters, which stay there"));
   CHECK(contains(logOf(gpu), "[gpu(0)]"));
   // Where the images lie changes nothing.
   auto kept = trainOn("[\"cuda\"]", LOCAL, {"data.cache=device"});
   CHECK(kept.weightsSha256 == gpu.weightsSha256);
+  CHECK(confusionOf(kept) == confusionOf(gpu));
 }
 
 TEST_CASE("GPUs of several workers push the gradients that processors would") {
   for (auto transport: {"kvstore.transport=shared_memory"_kj, "kvstore.transport=tcp"_kj}) {
     CAPTURE(transport);
-    checkNear(trainOn("[\"cuda\"]", nullptr, {transport}), trainOn("[\"cpu\"]", nullptr));
+    auto gpus = trainOn("[\"cuda\"]", nullptr, {transport});
+    checkNear(gpus, trainOn("[\"cpu\"]", nullptr));
+    confusionOf(gpus);
   }
 }
 
 TEST_CASE("two GPUs of a worker share its batch as two processors do") {
   kj::StringPtr settings[] = {"kvstore.mode=device", "cluster.servers=0", "cluster.workers=1"};
-  checkNear(
-      trainOn("[\"cuda:0\", \"cuda:1\"]", settings), trainOn("[\"cpu:0\", \"cpu:1\"]", settings));
+  auto gpus = trainOn("[\"cuda:0\", \"cuda:1\"]", settings);
+  checkNear(gpus, trainOn("[\"cpu:0\", \"cpu:1\"]", settings));
+  confusionOf(gpus);
 }
 
 TEST_CASE("the narrow formats train") {

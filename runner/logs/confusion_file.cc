@@ -1,0 +1,91 @@
+#include "runner/logs/confusion_file.h"
+
+#include <kj/vector.h>
+
+#include "configs/language/failure.h"
+#include "runner/system/files.h"
+
+namespace runner {
+
+using kj::uint;
+
+namespace {
+
+constexpr kj::StringPtr HEADER = "label,predicted,images\n"_kj;
+
+// Ten million cells have less.
+constexpr uint64_t CONFUSION_BYTES_MAX = 1 << 28;
+
+// More images would not be counted exactly.
+constexpr uint64_t IMAGES_MAX = 1ull << 53;
+
+// Takes a number of at most `digits` digits, and `end` behind it, from the front of `rest`. Null if
+// there is none.
+kj::Maybe<uint64_t> takeNumber(kj::StringPtr& rest, uint digits, char end) {
+  uint64_t number = 0;
+  for (uint i = 0; i <= digits && i < rest.size(); i++) {
+    char c = rest[i];
+    if (i > 0 && c == end) {
+      rest = rest.slice(i + 1);
+      return number;
+    }
+    if (c < '0' || c > '9') return nullptr;
+    number = 10 * number + (c - '0');
+  }
+  return nullptr;
+}
+
+// Takes a line. Null if it is not one.
+kj::Maybe<nn::ConfusionCell> takeCell(kj::StringPtr& rest) {
+  constexpr uint CLASS_DIGITS = 9, IMAGES_DIGITS = 15;
+  KJ_IF_MAYBE(label, takeNumber(rest, CLASS_DIGITS, ',')) {
+    KJ_IF_MAYBE(predicted, takeNumber(rest, CLASS_DIGITS, ',')) {
+      KJ_IF_MAYBE(images, takeNumber(rest, IMAGES_DIGITS, '\n')) {
+        if (*images > 0) return nn::ConfusionCell{uint(*label), uint(*predicted), *images};
+      }
+    }
+  }
+  return nullptr;
+}
+
+bool isBefore(const nn::ConfusionCell& a, const nn::ConfusionCell& b) {
+  return a.label != b.label ? a.label < b.label : a.predicted < b.predicted;
+}
+
+}  // namespace
+
+kj::String confusionText(kj::ArrayPtr<const nn::ConfusionCell> cells) {
+  auto lines = KJ_MAP(cell, cells) {
+    return kj::str(cell.label, ',', cell.predicted, ',', cell.images, '\n');
+  };
+  return kj::str(HEADER, kj::strArray(lines, ""));
+}
+
+kj::Array<nn::ConfusionCell> parseConfusion(kj::StringPtr text, kj::StringPtr path) {
+  constexpr auto WAY_OUT = "another program wrote or changed the file; remove it"_kj;
+  if (!text.startsWith(HEADER)) {
+    configs::fail(path, " does not begin with `label,predicted,images`: ", WAY_OUT);
+  }
+  kj::Vector<nn::ConfusionCell> cells;
+  uint64_t images = 0;
+  for (auto rest = text.slice(HEADER.size()); rest.size() > 0;) {
+    auto cell = takeCell(rest);
+    KJ_IF_MAYBE(known, cell) {
+      images += known->images;
+      bool isNext = cells.empty() || isBefore(cells.back(), *known);
+      if (isNext && images <= IMAGES_MAX) {
+        cells.add(*known);
+        continue;
+      }
+    }
+    configs::fail(path, ":", cells.size() + 2,
+        " is not the next label, prediction and number of images: ", WAY_OUT);
+  }
+  return cells.releaseAsArray();
+}
+
+kj::Array<nn::ConfusionCell> readConfusion(kj::StringPtr path) {
+  return parseConfusion(readRegular(path, CONFUSION_BYTES_MAX), path);
+}
+
+}  // namespace runner
