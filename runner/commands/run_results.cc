@@ -62,7 +62,10 @@ kj::String labelOf(kj::StringPtr folder, kj::StringPtr name) {
 
 kj::Array<ReportedRun> judged(
     kj::Array<ReportedRun> runs, void (*judge)(kj::ArrayPtr<ReportedRun>)) {
-  if (runs.size() == 1) readTable(runs[0]);
+  if (runs.size() == 1) {
+    readTable(runs[0]);
+    readConfusion(runs[0]);
+  }
   tellApart(runs);
   judge(runs);
   for (auto& run: runs) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "runner/report/class_report.h"
 #include "runner/report/report_charts.h"
 #include "runner/report/report_style.h"
 #include "runner/system/files.h"
@@ -129,6 +130,11 @@ kj::String curves(Runs runs) {
   return kj::strArray(parts, "");
 }
 
+// The accuracy of each class of a single run.
+kj::String classes(Runs runs) {
+  return runs.size() == 1 ? classReport(runs[0].confusion) : kj::String();
+}
+
 kj::String stepTimes(Runs runs) {
   kj::StringPtr verbs[] = {"read"_kj, "forward"_kj, "backward"_kj, "push"_kj, "pull"_kj};
   kj::Vector<Bar> bars;
@@ -242,9 +248,9 @@ kj::String reportHtml(kj::StringPtr title, Runs runs) {
       escaped(title), "</h1>\n<p class=\"verdict\"><span class=\"", good ? "good" : "bad", "\">",
       good ? "●" : "▲", "</span> ", escaped(verdictOf(runs)), "</p>\n",
       section("Results", results(runs)), section("Expected", expectations(runs)),
-      section("Curves", curves(runs)), section("Time per step, traffic", stepTimes(runs)),
-      section("Store", stores(runs)), section("Progress", progress(runs)),
-      section("Every value used", experiments(runs)),
+      section("Curves", curves(runs)), section("Classes", classes(runs)),
+      section("Time per step, traffic", stepTimes(runs)), section("Store", stores(runs)),
+      section("Progress", progress(runs)), section("Every value used", experiments(runs)),
       section("Machine", runs.size() == 0 ? kj::str() : htmlOf(machineTable(runs))),
       section("Weights", runs.size() == 0 ? kj::str() : htmlOf(weightsTable(runs))),
       "</body>\n</html>\n");

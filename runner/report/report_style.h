@@ -72,6 +72,8 @@ svg text { fill: var(--quiet); font-size: 12px; font-variant-numeric: tabular-nu
 .c6 { color: var(--c6); } .c7 { color: var(--c7); }
 .p0 { fill: var(--p0); } .p1 { fill: var(--p1); } .p2 { fill: var(--p2); }
 .p3 { fill: var(--p3); } .p4 { fill: var(--p4); }
+.right { fill: var(--c0); } .wrong { fill: var(--c1); }
+svg .weak { fill: var(--ink); } svg .strong { fill: var(--page); }
 .bars .on0 { fill: var(--on0); } .bars .on1 { fill: var(--on1); } .bars .on2 { fill: var(--on2); }
 .bars .on3 { fill: var(--on3); } .bars .on4 { fill: var(--on4); }
 details { margin: 6px 0; }

@@ -8,6 +8,7 @@
 #include "configs/language/failure.h"
 #include "runner/experiment/differences.h"
 #include "runner/experiment/experiment.h"
+#include "runner/logs/confusion_file.h"
 #include "runner/logs/run_folder.h"
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
@@ -214,6 +215,14 @@ void readTable(ReportedRun& run) {
   bool bySteps = run.logStyle->isBySteps();
   if (bySteps ? record.speeds.size() == 0 : record.epochRecords.size() == 0) return;
   run.table = readRunTable({kj::str(record.folder)}, *run.logStyle, run.topK);
+}
+
+void readConfusion(ReportedRun& run) {
+  // A run that goes on from a checkpoint may have the file of an end that it has yet to reach.
+  if (run.record.state != RunRecord::FINISHED) return;
+  auto path = RunFolder{kj::str(run.record.folder)}.confusion();
+  if (::access(path.cStr(), F_OK) != 0) return;
+  orLeaveOut(run, "the accuracy of each class is", [&]() { run.confusion = readConfusion(path); });
 }
 
 void tellApart(kj::ArrayPtr<ReportedRun> runs) {

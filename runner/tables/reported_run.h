@@ -5,6 +5,7 @@
 #include <kj/array.h>
 #include <kj/string.h>
 
+#include "nn/confusion.h"
 #include "runner/experiment/expectations.h"
 #include "runner/experiment/published.h"
 #include "runner/logs/run_record.h"
@@ -14,7 +15,8 @@
 namespace runner {
 
 // A run for tables and reports. reportedRun() and readReportedRun() fill in everything but the
-// settings, the table, and the verdicts: see tellApart(), readTable() and judgeAll().
+// settings, the table, the confusion, and the verdicts: see tellApart(), readTable(),
+// readConfusion() and judgeAll().
 struct ReportedRun {
   RunRecord record;
   kj::String label;  // distinguishes the run from the others
@@ -28,6 +30,9 @@ struct ReportedRun {
   const LogStyle* logStyle = LOG_STYLES.begin();  // the first one if it is not known
   uint topK = 0;                                  // log.top_k. 0: not known, or not counted
   kj::Maybe<RunTable> table;  // null before readTable(), or if the run has no row
+  // The confusion matrix of the last validation. Empty before readConfusion(), or if the run has
+  // not finished or did not validate.
+  kj::Array<nn::ConfusionCell> confusion;
   kj::Maybe<Published> published;
   kj::Array<Expectation> expectations;
   kj::Array<Verdict> verdicts;  // of a run that has finished; empty before it is judged
@@ -47,6 +52,9 @@ ReportedRun reportedRun(
 
 // Reads the run's table from its events. Only a single run shows this table.
 void readTable(ReportedRun& run);
+// Reads the run's confusion.csv, if it has one. Only a single run shows it. If it cannot be read,
+// adds that to `unread`.
+void readConfusion(ReportedRun& run);
 
 // Sets the settings of the runs, with the same keys for all, and their labels. A label is
 // `batch_size=128,momentum=0` if the settings are few and distinguish the runs. Otherwise the label

@@ -272,5 +272,33 @@ TEST_CASE("tellApart: names stay if one run's experiment is not known") {
   CHECK(runs[2].label == "x/2");
 }
 
+TEST_CASE("readConfusion: reads that of a run that has finished, and says why it cannot") {
+  auto finished = run();
+  finished.record.folder = kj::str(::getenv("TEST_TMPDIR"), "/confused");
+  REQUIRE(::mkdir(finished.record.folder.cStr(), 0777) == 0);
+  auto path = kj::str(finished.record.folder, "/confusion.csv");
+  finished.record.state = RunRecord::FINISHED;
+  readConfusion(finished);
+  CHECK(finished.confusion.size() == 0);
+  CHECK(finished.unread.size() == 0);
+  writeWhole(path, "label,predicted,images\n3,5,7\n");
+  readConfusion(finished);
+  REQUIRE(finished.confusion.size() == 1);
+  CHECK(finished.confusion[0].predicted == 5);
+
+  // It goes on from a checkpoint, and has yet to validate for the last time.
+  auto unfinished = run();
+  unfinished.record.folder = kj::str(finished.record.folder);
+  unfinished.record.state = RunRecord::UNFINISHED;
+  readConfusion(unfinished);
+  CHECK(unfinished.confusion.size() == 0);
+
+  writeWhole(path, "label,predicted,images\n3,5\n");
+  readConfusion(finished);
+  REQUIRE(finished.unread.size() == 1);
+  CHECK(finished.unread[0].startsWith(
+      kj::str("the accuracy of each class is left out: ", path, ":2 is not the next label")));
+}
+
 }  // namespace
 }  // namespace runner

@@ -1,5 +1,6 @@
-// The confusion matrix that a run leaves.
+// The confusion matrix that a run leaves, and what its report makes of it.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include "tests/cluster/whole_runs.h"
 
@@ -31,6 +32,22 @@ TEST_CASE("confusion.csv is about the records that are held out, if these are va
   auto run = train(MLP, {"train.steps=5", "data.validate_on=held_out", "data.held_out=1000",
                             "cluster.launcher=inline"});
   confusionOf(run);
+}
+
+TEST_CASE("the report of one run has its classes, and names a confusion.csv that is damaged") {
+  auto run = train(MLP, {"train.steps=40"});
+  auto page = readFile(kj::str(run.folder, "/report.html"));
+  CHECK(contains(page, "<h2>Classes</h2>\n"));
+  CHECK(contains(page, "Of the last validation: 10000 images of 10 classes"));
+  auto path = kj::str(run.folder, "/confusion.csv");
+  writeFile(path, "label,predicted,images\n0,0,1\n0,0,1\n");
+  auto ended = Command({RUNNER, "table", run.folder}).wait();
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.errors, kj::str("the accuracy of each class is left out: ", path,
+                                   ":3 is not the next label, prediction and number of images: ")));
+  CHECK_FALSE(contains(readFile(kj::str(run.folder, "/report.html")), "<h2>Classes</h2>"));
+  REQUIRE(::unlink(path.cStr()) == 0);
+  CHECK(Command({RUNNER, "table", run.folder}).wait().errors == "");
 }
 
 }  // namespace

@@ -1,0 +1,17 @@
+// runner/report/class_report.h: the part of a report about single classes.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include "nn/confusion.h"
+
+namespace runner {
+
+// Returns HTML: how often each class was recognized, the worst class first, and which classes were
+// taken for which. The latter is a heat map if there are at most 100 classes, otherwise a list of
+// the most frequent confusions. `cells` are ordered by label, then by prediction. Empty if there
+// are no cells.
+kj::String classReport(kj::ArrayPtr<const nn::ConfusionCell> cells);
+
+}  // namespace runner

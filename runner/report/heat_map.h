@@ -1,0 +1,22 @@
+// runner/report/heat_map.h: draws a confusion matrix as inline SVG. The same data give the same
+// text. Colours are classes, which the page's style sheet defines.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include "nn/confusion.h"
+
+namespace runner {
+
+using kj::uint;
+
+// Returns an `<svg>` element that grows and shrinks with its box: one row per label, one column per
+// prediction. `names` are those of the classes, each once. `cells` are those that have images.
+// Cells on the diagonal have class `right`, others `wrong`. The larger a cell's share of its row,
+// the stronger is its colour, by the root of that share, so that rare confusions can be seen too. A
+// cell shows its number of images if there is room. Its title always says it in words.
+kj::String drawHeatMap(
+    kj::ArrayPtr<const nn::ConfusionCell> cells, kj::ArrayPtr<const kj::String> names);
+
+}  // namespace runner
