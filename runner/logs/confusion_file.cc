@@ -3,6 +3,7 @@
 #include <kj/vector.h>
 
 #include "configs/language/failure.h"
+#include "io/paths.h"
 #include "runner/system/files.h"
 
 namespace runner {
@@ -82,6 +83,25 @@ kj::Array<nn::ConfusionCell> parseConfusion(kj::StringPtr text, kj::StringPtr pa
         " is not the next label, prediction and number of images: ", WAY_OUT);
   }
   return cells.releaseAsArray();
+}
+
+kj::String classesText(kj::ArrayPtr<const kj::String> names) {
+  auto lines = KJ_MAP(name, names) {
+    return kj::str(io::replaced(name, "\n", " "), "\n");
+  };
+  return kj::strArray(lines, "");
+}
+
+kj::Array<kj::String> readClasses(kj::StringPtr path) {
+  constexpr uint64_t CLASSES_BYTES_MAX = 1 << 28;
+  auto text = readRegular(path, CLASSES_BYTES_MAX);
+  kj::Vector<kj::String> names;
+  for (kj::StringPtr rest = text; rest.size() > 0;) {
+    size_t end = rest.findFirst('\n').orDefault(rest.size());
+    names.add(kj::heapString(rest.slice(0, end)));
+    rest = rest.slice(kj::min(end + 1, rest.size()));
+  }
+  return names.releaseAsArray();
 }
 
 kj::Array<nn::ConfusionCell> readConfusion(kj::StringPtr path) {

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 #include <kj/exception.h>
+#include <stdlib.h>
+
+#include "runner/system/files.h"
 
 namespace runner {
 namespace {
@@ -11,6 +14,14 @@ kj::String complaint(kj::StringPtr text) {
   auto parse = [&]() { parseConfusion(text, "c.csv"); };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(parse)) return kj::str(e->getDescription());
   return nullptr;
+}
+
+TEST_CASE("classesText: has one line per class, which readClasses() reads back") {
+  auto path = kj::str(::getenv("TEST_TMPDIR"), "/classes.txt");
+  auto text = classesText(kj::arr(kj::str("cat"), kj::str(), kj::str("a\nb")));
+  CHECK(text == "cat\n\na b\n");
+  writeWhole(path, text);
+  CHECK(kj::strArray(readClasses(path), ",") == "cat,,a b");
 }
 
 TEST_CASE("confusionText: has one line per cell, which parseConfusion() reads back") {

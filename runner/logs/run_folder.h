@@ -31,6 +31,9 @@ struct RunFolder {
   kj::String best() const { return kj::str(path, "/best.safetensors"); }
   // The confusion matrix of the last validation: see confusion_file.h.
   kj::String confusion() const { return kj::str(path, "/confusion.csv"); }
+  // The names of the classes, beside the confusion matrix, if they are known: one per line, by
+  // label.
+  kj::String classes() const { return kj::str(path, "/classes.txt"); }
   // See runner/checkpoints/checkpoints.h.
   kj::String checkpoints() const { return kj::str(path, "/checkpoints"); }
   // Where the coordinator is, while it runs: see roles/address_file.h.

@@ -22,9 +22,11 @@ constexpr uint HEAT_MAP_CLASSES_MAX = 100;
 // Decimals of accuracies on the page.
 constexpr uint DECIMALS = 4;
 
-// Returns what the page calls a class.
-kj::String classText(uint label) {
-  return kj::str(label);
+// What the page calls the classes.
+using Names = kj::ArrayPtr<const kj::String>;
+
+kj::String classText(Names names, uint label) {
+  return label < names.size() && names[label].size() > 0 ? kj::str(names[label]) : kj::str(label);
 }
 
 // One class in a validation.
@@ -57,13 +59,13 @@ kj::Array<ClassFigures> classesOf(Cells cells) {
   return all.releaseAsArray();
 }
 
-kj::String classTable(kj::ArrayPtr<const ClassFigures> classes) {
+kj::String classTable(kj::ArrayPtr<const ClassFigures> classes, Names names) {
   kj::Vector<kj::Array<kj::String>> rows;
   for (auto& each: classes.slice(0, kj::min(classes.size(), CLASS_ROWS_MAX))) {
     auto worst = each.worstImages == 0
                      ? kj::str()
-                     : kj::str(classText(each.worst), " (", each.worstImages, ")");
-    rows.add(kj::arr(classText(each.label), kj::str(each.images), kj::str(each.correct),
+                     : kj::str(classText(names, each.worst), " (", each.worstImages, ")");
+    rows.add(kj::arr(classText(names, each.label), kj::str(each.images), kj::str(each.correct),
         figureText(each.accuracy(), DECIMALS), kj::mv(worst)));
   }
   auto header = kj::arr(kj::str("class"), kj::str("images"), kj::str("recognized"),
@@ -78,7 +80,7 @@ kj::String classTable(kj::ArrayPtr<const ClassFigures> classes) {
 }
 
 // The most frequent confusions.
-kj::String confusionTable(Cells cells, kj::ArrayPtr<const ClassFigures> classes) {
+kj::String confusionTable(Cells cells, kj::ArrayPtr<const ClassFigures> classes, Names names) {
   kj::Vector<nn::ConfusionCell> wrong;
   for (auto& cell: cells) {
     if (cell.label != cell.predicted) wrong.add(cell);
@@ -91,8 +93,8 @@ kj::String confusionTable(Cells cells, kj::ArrayPtr<const ClassFigures> classes)
     for (auto& each: classes) {
       if (each.label == cell.label) images = each.images;
     }
-    rows.add(kj::arr(classText(cell.label), classText(cell.predicted), kj::str(cell.images),
-        figureText(double(cell.images) / images, DECIMALS)));
+    rows.add(kj::arr(classText(names, cell.label), classText(names, cell.predicted),
+        kj::str(cell.images), figureText(double(cell.images) / images, DECIMALS)));
   }
   auto header = kj::arr(
       kj::str("class"), kj::str("taken for"), kj::str("images"), kj::str("share of the class"));
@@ -105,7 +107,7 @@ kj::String confusionTable(Cells cells, kj::ArrayPtr<const ClassFigures> classes)
 
 }  // namespace
 
-kj::String classReport(Cells cells) {
+kj::String classReport(Cells cells, Names names) {
   if (cells.size() == 0) return nullptr;
   uint last = 0;
   uint64_t images = 0;
@@ -116,20 +118,20 @@ kj::String classReport(Cells cells) {
   auto classes = classesOf(cells);
   kj::String confusions;
   if (last < HEAT_MAP_CLASSES_MAX) {
-    auto names = KJ_MAP(label, kj::zeroTo(last + 1)) {
-      return classText(label);
+    auto texts = KJ_MAP(label, kj::zeroTo(last + 1)) {
+      return classText(names, label);
     };
     confusions = kj::str(
         "<figure><figcaption>Each row is a class, each column what it was taken for. Recognized "
         "images are blue, others orange. Stronger colours are larger shares of the row."
         "</figcaption>\n",
-        drawHeatMap(cells, names), "</figure>\n");
+        drawHeatMap(cells, texts), "</figure>\n");
   } else {
-    confusions = confusionTable(cells, classes);
+    confusions = confusionTable(cells, classes, names);
   }
   return kj::str("<p class=\"quiet\">Of the last validation: ", counted(images, "image"), " of ",
       classes.size(), classes.size() == 1 ? " class" : " classes",
-      ", the worst class first.</p>\n<div class=\"charts\">\n<div>\n", classTable(classes),
+      ", the worst class first.</p>\n<div class=\"charts\">\n<div>\n", classTable(classes, names),
       "</div>\n<div>\n", confusions, "</div>\n</div>\n");
 }
 

@@ -11,7 +11,8 @@ namespace runner {
 // Returns HTML: how often each class was recognized, the worst class first, and which classes were
 // taken for which. The latter is a heat map if there are at most 100 classes, otherwise a list of
 // the most frequent confusions. `cells` are ordered by label, then by prediction. Empty if there
-// are no cells.
-kj::String classReport(kj::ArrayPtr<const nn::ConfusionCell> cells);
+// are no cells. `names` are those of the classes, by label; one that is missing or "" is a number.
+kj::String classReport(
+    kj::ArrayPtr<const nn::ConfusionCell> cells, kj::ArrayPtr<const kj::String> names = nullptr);
 
 }  // namespace runner

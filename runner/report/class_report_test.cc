@@ -38,6 +38,14 @@ TEST_CASE("classReport: has the worst class first, and what it was taken for mos
   CHECK(classReport(nullptr) == "");
 }
 
+TEST_CASE("classReport: calls the classes by their names, as far as they are known") {
+  auto names = kj::arr(kj::str("cat & co"), kj::str());
+  auto page = classReport({{0, 0, 8}, {0, 1, 2}, {1, 0, 1}, {2, 1, 3}}, names);
+  CHECK(contains(page, "<td>cat &amp; co</td>"));
+  CHECK(contains(page, "<title>cat &amp; co taken for 1: 2 images, 20.0 %</title>"));
+  CHECK(contains(page, "<title>2 taken for 1: 3 images, 100.0 %</title>"));
+}
+
 TEST_CASE("classReport: up to 100 classes have a heat map, with one square per cell") {
   auto page = classReport({{0, 0, 8}, {0, 2, 2}, {2, 2, 5}});
   CHECK(countOf(page, "<rect ") == 3);

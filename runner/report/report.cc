@@ -132,7 +132,7 @@ kj::String curves(Runs runs) {
 
 // The accuracy of each class of a single run.
 kj::String classes(Runs runs) {
-  return runs.size() == 1 ? classReport(runs[0].confusion) : kj::String();
+  return runs.size() == 1 ? classReport(runs[0].confusion, runs[0].classNames) : kj::String();
 }
 
 kj::String stepTimes(Runs runs) {

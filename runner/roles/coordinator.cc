@@ -324,7 +324,9 @@ void Job::writeConfusion() {
   auto cells = meeting.outcome().confusion.asPtr();
   if (cells.size() == 0) return;
   tasks->add(kj::evalNow([&]() -> kj::Promise<void> {
-    if (isInPlace()) writeWhole(folder.confusion(), confusionText(cells));
+    if (!isInPlace()) return kj::READY_NOW;
+    writeWhole(folder.confusion(), confusionText(cells));
+    if (graph.classNames.size() > 0) writeWhole(folder.classes(), classesText(graph.classNames));
     return kj::READY_NOW;
   }));
 }

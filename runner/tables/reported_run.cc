@@ -223,6 +223,9 @@ void readConfusion(ReportedRun& run) {
   auto path = RunFolder{kj::str(run.record.folder)}.confusion();
   if (::access(path.cStr(), F_OK) != 0) return;
   orLeaveOut(run, "the accuracy of each class is", [&]() { run.confusion = readConfusion(path); });
+  auto classes = RunFolder{kj::str(run.record.folder)}.classes();
+  if (::access(classes.cStr(), F_OK) != 0) return;
+  orLeaveOut(run, "the name of each class is", [&]() { run.classNames = readClasses(classes); });
 }
 
 void tellApart(kj::ArrayPtr<ReportedRun> runs) {

@@ -33,6 +33,7 @@ struct ReportedRun {
   // The confusion matrix of the last validation. Empty before readConfusion(), or if the run has
   // not finished or did not validate.
   kj::Array<nn::ConfusionCell> confusion;
+  kj::Array<kj::String> classNames;  // of its classes, by label; empty if they are not known
   kj::Maybe<Published> published;
   kj::Array<Expectation> expectations;
   kj::Array<Verdict> verdicts;  // of a run that has finished; empty before it is judged
@@ -52,8 +53,8 @@ ReportedRun reportedRun(
 
 // Reads the run's table from its events. Only a single run shows this table.
 void readTable(ReportedRun& run);
-// Reads the run's confusion.csv, if it has one. Only a single run shows it. If it cannot be read,
-// adds that to `unread`.
+// Reads the run's confusion.csv and classes.txt, if it has them. Only a single run shows it. If it
+// cannot be read, adds that to `unread`.
 void readConfusion(ReportedRun& run);
 
 // Sets the settings of the runs, with the same keys for all, and their labels. A label is
