@@ -1,5 +1,4 @@
-// io/data_config.h: the [data] section: which records, how many per step, and how images are
-// augmented.
+// io/data_config.h: the [data] section: which records, in which order, and how many per step.
 #pragma once
 
 #include <kj/array.h>
@@ -7,6 +6,7 @@
 
 #include "configs/language/reader.h"
 #include "configs/language/word.h"
+#include "io/augment_config.h"
 #include "io/dataset_kinds.h"
 #include "io/image.h"
 
@@ -30,16 +30,6 @@ enum class BadRecordPolicy { FAIL, SKIP };
 // Where a worker keeps the images of all records, apart from the records themselves.
 enum class DataCache { NONE, DEVICE };
 
-// Where training images are cropped.
-enum class CropPlace { RANDOM, CENTRE };
-
-// What a crop shows beyond the edge of its image.
-enum class Padding { REFLECT, EDGE, VALUE };
-
-// Which training images are swapped left and right. NEVER: none. RANDOM: each pass draws for each
-// image. ALTERNATE: one draw per image says whether it is swapped in even or in odd passes.
-enum class Mirror { NEVER, RANDOM, ALTERNATE };
-
 // One view of a validation image: the centre crop, moved, then mirrored or not.
 struct View {
   int down;  // in pixels
@@ -55,35 +45,6 @@ extern const kj::ArrayPtr<const configs::Word<Encoding>> ENCODINGS;
 // The weights of the views of an image add up to 1.
 extern const kj::ArrayPtr<const configs::Word<kj::ArrayPtr<const View>>> VALIDATION_VIEWS;
 extern const kj::ArrayPtr<const View> CENTRE_VIEW;  // the only one of "centre"
-
-// How images are augmented between record and batch, in this order: pad, crop, resize, subtract,
-// mirror, divide, scale. The mean image is padded and cropped like the image. As in MXNet, it is
-// subtracted before mirroring.
-struct AugmentConfig {
-  uint pad = 0;  // pixels that a crop may reach over each side
-  Padding padMode = Padding::REFLECT;
-  double padValue = 0;                   // the grey level of VALUE, before anything is subtracted
-  uint crop = 0;                         // pixels per side; 0: the whole image
-  CropPlace cropAt = CropPlace::RANDOM;  // in training; validation crops at the centre
-  // Crops that are resized to `crop` (Szegedy et al. 2015, arXiv 1409.4842): in training, the least
-  // and the largest share of the image's area. 0 and 0: crops are not resized.
-  double areaMin = 0;
-  double areaMax = 0;
-  double aspectMin = 0;  // their width, divided by their height
-  double aspectMax = 0;
-  double centreCrop = 0;  // in validation: their side as a share of the image's shorter side
-  Mirror mirror = Mirror::NEVER;  // in training only
-  // subtract the mean of the training images before augmentation
-  bool meanImage = false;
-  kj::Array<double> mean;       // subtract one constant per channel (0 to 255), or one
-                                // for all; empty: none
-  kj::Array<double> deviation;  // divide by one constant per channel, or one for all; empty: none
-  double scale = 1;             // multiply by this last
-
-  bool resizes() const { return areaMax > 0; }
-
-  static AugmentConfig read(configs::Reader& reader);
-};
 
 // What messages call the settings of a data set: keys of an experiment file, or flags of a command.
 struct SettingNames {

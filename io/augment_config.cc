@@ -1,0 +1,159 @@
+#include "io/augment_config.h"
+
+#include "configs/language/word.h"
+
+namespace io {
+
+namespace {
+
+constexpr configs::Word<CropPlace> CROP_PLACES[] = {
+    {"random", "At a place drawn for each image and pass.", CropPlace::RANDOM},
+    {"centre", "In the middle, like validation images.", CropPlace::CENTRE},
+};
+
+constexpr configs::Word<Padding> PADDINGS[] = {
+    {"reflect", "The image mirrored at its outermost pixels, which are not repeated.",
+        Padding::REFLECT},
+    {"edge", "The outermost pixels, repeated.", Padding::EDGE},
+    {"value", "The grey level `pad_value`.", Padding::VALUE},
+};
+
+constexpr configs::RealLimits GREY_LEVELS = {.atLeast = 0, .atMost = 255};
+
+void readPadding(configs::Reader& reader, AugmentConfig& config) {
+  config.pad = reader.integer("pad",
+      "Pixels around the stored image that a random crop may include. The program computes them "
+      "when it crops and stores no padded image. A crop in the middle includes some only if it is "
+      "larger than the image.",
+      SIDES, 0);
+  config.padMode = configs::chooseWord(reader, "pad_mode",
+      "What the pixels outside of the image are. The views of a validation image use them too. The "
+      "mean image is padded in the same way, but repeats its edge if `pad_mode = \"value\"`.",
+      PADDINGS, "reflect");
+  config.padValue = reader.real("pad_value",
+      "The grey level outside of the image if `pad_mode = \"value\"`. `mean` is subtracted from "
+      "it, too.",
+      GREY_LEVELS, 0);
+  if (config.padValue != 0 && config.padMode != Padding::VALUE) {
+    reader.error("pad_value", "`pad_value` has no effect without `pad_mode = \"value\"`",
+        "set pad_mode = \"value\", or leave `pad_value` out", {"pad_mode"_kj});
+  }
+}
+
+// Reads a least and a largest number.
+void readRange(configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc,
+    configs::RealLimits limits, double& least, double& most) {
+  auto numbers = reader.reals(key, doc, limits);
+  if (numbers.size() == 0) return;
+  if (numbers.size() != 2 || numbers[0] > numbers[1]) {
+    reader.error(key, kj::str("`", key, "` must have two numbers, the smaller one first"),
+        kj::str("such as ", key, " = [", least, ", ", most, "]"));
+    return;
+  }
+  least = numbers[0];
+  most = numbers[1];
+}
+
+// Reads what makes crops of many sizes. The resolved experiment leaves these keys out if the file
+// has none of them.
+void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
+  bool resizes = reader.has("crop_area");
+  bool hasAny = resizes || reader.has("crop_aspect") || reader.has("centre_crop");
+  if (!hasAny && !reader.isManual()) return;
+  constexpr configs::RealLimits SHARES = {.above = 0, .atMost = 1};
+  double areaMin = 0.08, areaMax = 1;
+  readRange(reader, "crop_area",
+      "The least and the largest share of the image's area that a training crop has. Each crop is "
+      "drawn anew, and then resized to `crop` × `crop` pixels. [0.08, 1] is usual for ImageNet "
+      "(Szegedy et al. 2015, arXiv 1409.4842). Absent = crops have `crop` × `crop` pixels of the "
+      "stored image.",
+      SHARES, areaMin, areaMax);
+  config.aspectMin = 0.75;
+  config.aspectMax = 4 / 3.0;
+  readRange(reader, "crop_aspect",
+      "With `crop_area`: the least and the largest width of a training crop, divided by its "
+      "height. Its logarithm is drawn uniformly. Default: [0.75, 1.3333333333333333].",
+      {.above = 0, .atMost = 100}, config.aspectMin, config.aspectMax);
+  config.centreCrop = reader.real("centre_crop",
+      "With `crop_area`: the side of the square that validation cuts out of the middle and "
+      "resizes to `crop`, as a share of the image's shorter side. The default, 0.875, is 224 / "
+      "256.",
+      SHARES, 0.875);
+  for (auto key: {"crop_aspect"_kj, "centre_crop"_kj}) {
+    if (resizes || !reader.has(key)) continue;
+    reader.error(key, kj::str("`", key, "` has no effect without `crop_area`"),
+        "set crop_area = [0.08, 1], or leave it out", {"crop_area"_kj});
+  }
+  if (!resizes) return;
+  config.areaMin = areaMin;
+  config.areaMax = areaMax;
+  auto refuse = [&](kj::StringPtr key, kj::StringPtr problem, kj::StringPtr wayOut) {
+    reader.error(key, kj::str(problem, " with `crop_area`"), wayOut, {"crop_area"_kj});
+  };
+  if (config.crop == 0) refuse("crop", "`crop` must be set", "such as crop = 224");
+  if (config.pad > 0) refuse("pad", "images are not padded", "leave `pad` out");
+  if (config.cropAt == CropPlace::CENTRE) {
+    refuse("crop_at", "training crops are not in the middle", "leave `crop_at` out");
+  }
+}
+
+Mirror readMirror(configs::Reader& reader) {
+  auto mirror = reader.flagOrWord("mirror",
+      "Whether training images are mirrored left to right with probability 1/2, drawn for each "
+      "image and pass. `\"alternate\"` draws for the first pass only. The second, fourth, sixth … "
+      "pass swaps mirrored and unmirrored images (Jordan 2024, arXiv 2404.00498, section 3.6).",
+      "alternate", false);
+  KJ_SWITCH_ONEOF(mirror) {
+    KJ_CASE_ONEOF(flag, bool) {
+      return flag ? Mirror::RANDOM : Mirror::NEVER;
+    }
+    KJ_CASE_ONEOF(word, kj::String) {
+      return Mirror::ALTERNATE;
+    }
+  }
+  KJ_UNREACHABLE;
+}
+
+}  // namespace
+
+AugmentConfig AugmentConfig::read(configs::Reader& reader) {
+  AugmentConfig config;
+  readPadding(reader, config);
+  config.crop = reader.integer("crop",
+      "Side of the square that is cut out, in pixels. 0 = the size of the image: without `pad`, "
+      "the whole image.",
+      SIDES, 0);
+  config.cropAt = configs::chooseWord(
+      reader, "crop_at", "Where training images are cropped.", CROP_PLACES, "random");
+  readResizedCrop(reader, config);
+  config.mirror = readMirror(reader);
+  auto mean = reader.wordOrReals("mean",
+      "What is subtracted from each pixel. `\"image\"` = the mean of the training images before "
+      "augmentation, pixel by pixel. A list = one grey level (0 to 255) per channel, or one for "
+      "all channels. Absent = nothing.",
+      "image", {});
+  KJ_SWITCH_ONEOF(mean) {
+    KJ_CASE_ONEOF(word, kj::String) {
+      config.meanImage = true;
+      if (config.resizes()) {
+        reader.error("mean", "crops of many sizes have no mean image",
+            "give one number per channel, such as mean = [123.68, 116.779, 103.939]",
+            {"crop_area"_kj});
+      }
+    }
+    KJ_CASE_ONEOF(numbers, kj::Array<double>) {
+      config.mean = kj::mv(numbers);
+    }
+  }
+  config.deviation = reader.reals("deviation",
+      "What the result of the subtraction is divided by: one number per channel, or one for all "
+      "channels, in grey levels. Absent = nothing.",
+      {.above = 0});
+  config.scale = reader.real("scale",
+      "What the result of the division is multiplied by. 0.00392156862745098 = 1/255 gives pixels "
+      "from 0 to 1.",
+      {.above = 0}, 1);
+  return config;
+}
+
+}  // namespace io
