@@ -97,6 +97,34 @@ void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
   }
 }
 
+// Reads what changes colours in training. The resolved experiment leaves out the keys that the file
+// does not have.
+ColourRanges readColours(configs::Reader& reader) {
+  constexpr configs::RealLimits SPREADS = {.atLeast = 0, .atMost = 1};
+  auto read = [&](kj::StringPtr key, kj::StringPtr doc) {
+    return reader.maybeReal(key, doc, SPREADS).orDefault(0);
+  };
+  ColourRanges ranges;
+  ranges.brightness = read("brightness",
+      "With x: each training crop, padding included, is multiplied by a factor drawn from 1 - x to "
+      "1 + x. 0.4 is usual for ImageNet, as for `contrast` and `saturation`. Their order does not "
+      "matter, because values are not clipped at 0 and 255. GPUs leave this to the readers, which "
+      "then send them floats. Absent = 0 = unchanged.");
+  ranges.contrast = read("contrast",
+      "With x: a factor drawn from 1 - x to 1 + x multiplies the difference between each pixel of "
+      "a training crop and the crop's mean grey level. Absent = 0 = unchanged.");
+  ranges.saturation = read("saturation",
+      "With x: a factor drawn from 1 - x to 1 + x multiplies the difference between each pixel of "
+      "a training crop and the grey level of that pixel (0.299 red + 0.587 green + 0.114 blue). "
+      "For images with three channels. Absent = 0 = unchanged.");
+  ranges.lighting = read("lighting",
+      "Adds a random colour to each training crop, after the three factors: ImageNet's principal "
+      "components, each times its eigenvalue and a normal number with this standard deviation "
+      "(Krizhevsky et al. 2012, section 4.1, with the components that MXNet uses). 0.1 is usual. "
+      "For images with three channels. Absent = 0 = nothing.");
+  return ranges;
+}
+
 Mirror readMirror(configs::Reader& reader) {
   auto mirror = reader.flagOrWord("mirror",
       "Whether training images are mirrored left to right with probability 1/2, drawn for each "
@@ -153,6 +181,21 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
       "What the result of the division is multiplied by. 0.00392156862745098 = 1/255 gives pixels "
       "from 0 to 1.",
       {.above = 0}, 1);
+  config.colours = readColours(reader);
+  if (config.meanImage && config.colours.any()) {
+    reader.error("mean", "colours are not changed where a mean image is subtracted",
+        "give one number per channel, such as mean = [123.68, 116.779, 103.939]",
+        {"brightness"_kj, "contrast"_kj, "saturation"_kj, "lighting"_kj});
+  }
+  config.cutout = reader
+                      .maybeInteger("cutout",
+                          "Side of a square in each training image that is set to 0 after "
+                          "everything else, in pixels: to `mean`, if that is set. Its centre is "
+                          "any pixel of the image, so it "
+                          "may reach over the edge (DeVries and Taylor 2017, arXiv 1708.04552). "
+                          "GPUs leave this to the readers, too. Absent = 0 = none.",
+                          SIDES)
+                      .orDefault(0);
   return config;
 }
 

@@ -24,9 +24,20 @@ enum class Mirror { NEVER, RANDOM, ALTERNATE };
 // The side of an image, in pixels. The largest one is that of a square of IMAGE_PIXELS_MAX.
 constexpr configs::IntegerLimits SIDES = {0, 8192};
 
-// How images are augmented between record and batch, in this order: pad, crop, resize, subtract,
-// mirror, divide, scale. The mean image is padded and cropped like the image. As in MXNet, it is
-// subtracted before mirroring.
+// By how much the colours of training images change at random. 0: not at all.
+struct ColourRanges {
+  // Factors are drawn from 1 - x to 1 + x.
+  double brightness = 0;
+  double contrast = 0;
+  double saturation = 0;
+  double lighting = 0;  // a standard deviation: see `lighting` in read()
+
+  bool any() const { return brightness > 0 || contrast > 0 || saturation > 0 || lighting > 0; }
+};
+
+// How images are augmented between record and batch, in this order: pad, crop, resize, change
+// colours, subtract, mirror, divide, scale, cut out. The mean image is padded and cropped like the
+// image. As in MXNet, it is subtracted before mirroring.
 struct AugmentConfig {
   uint pad = 0;  // pixels that a crop may reach over each side
   Padding padMode = Padding::REFLECT;
@@ -47,6 +58,9 @@ struct AugmentConfig {
                                 // for all; empty: none
   kj::Array<double> deviation;  // divide by one constant per channel, or one for all; empty: none
   double scale = 1;             // multiply by this last
+
+  ColourRanges colours;  // in training only
+  uint cutout = 0;       // side of a square that training does not show, in pixels; 0: none
 
   bool resizes() const { return areaMax > 0; }
 

@@ -181,12 +181,37 @@ void checkNumbers(configs::Reader& reader, const AugmentConfig& augment, uint ch
   check("deviation", augment.deviation);
 }
 
+// `reader` is the reader of [data].
+void checkColours(configs::Reader& reader, const ColourRanges& colours, uint channels) {
+  if (channels == 3) return;
+  auto check = [&](kj::StringPtr key, double amount) {
+    if (amount == 0) return;
+    reader.error(kj::str("augment.", key),
+        kj::str("`", key, "` is for images of 3 channels, and these have ", channels),
+        kj::str("leave `", key, "` out"), {"dataset"_kj});
+  };
+  check("saturation", colours.saturation);
+  check("lighting", colours.lighting);
+}
+
+// `side` is that of the images in a batch.
+void checkCutout(configs::Reader& reader, const AugmentConfig& augment, uint side) {
+  if (augment.cutout < side || augment.cutout == 0) return;
+  reader.error("augment.cutout",
+      kj::str("`cutout` must be smaller than the images of a batch, which have ", side, "×", side,
+          " pixels"),
+      kj::str("such as cutout = ", side / 2),
+      {"dataset"_kj, "resize_short_side"_kj, "augment.crop"_kj});
+}
+
 // For images of a fixed shape, checks what can be checked without the data.
 void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape stored) {
   checkNumbers(reader, augment, stored.channels);
+  checkColours(reader, augment.colours, stored.channels);
   auto size = kj::str("the images, which have ", sizeOf(stored), " pixels");
-  if (augment.resizes()) return;
   uint side = kj::min(stored.height, stored.width);
+  checkCutout(reader, augment, augment.crop > 0 ? augment.crop : side);
+  if (augment.resizes()) return;
   if (augment.pad >= side) {
     reader.error("augment.pad", kj::str("`pad` must be smaller than ", size), nullptr, SHAPE);
   } else if (augment.crop > side + 2 * augment.pad) {
@@ -296,6 +321,12 @@ DataConfig DataConfig::read(configs::Reader& reader) {
     reader.error("cache", "a device cannot resize the images that it keeps",
         "leave `cache` out, or `augment.crop_area`", {"augment.crop_area"_kj});
   }
+  if (config.cache == DataCache::DEVICE && (augment.colours.any() || augment.cutout > 0)) {
+    reader.error("cache", "a device cannot change colours, nor cut squares out",
+        "leave `cache` out, or the keys of `augment` that ask for it",
+        {"augment.brightness"_kj, "augment.contrast"_kj, "augment.saturation"_kj,
+            "augment.lighting"_kj, "augment.cutout"_kj});
+  }
   if (augment.padMode != Padding::REFLECT && augment.pad == 0 &&
       !reachesOver(config.validationViews)) {
     reader.error("augment.pad_mode", "`pad_mode` has no effect without `pad`",
@@ -308,6 +339,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   // The import gives the images of folders three channels.
   uint channels = source.format == DatasetSource::FOLDER ? 3 : 1;
   if (!reader.isManual()) checkNumbers(reader, augment, channels);
+  if (augment.crop > 0) checkCutout(reader, augment, augment.crop);
   bool isCut = config.resizeShortSide > 0 && !augment.resizes();
   if (isCut && augment.crop > config.resizeShortSide + 2 * augment.pad) {
     reader.error("augment.crop",

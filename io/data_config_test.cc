@@ -56,6 +56,26 @@ TEST_CASE("DataConfig: every key but the data set has a default") {
   CHECK(contains(readText("").errors, "dataset"));
 }
 
+TEST_CASE("DataConfig: colours and squares stay as they are without their keys") {
+  auto without = readText("dataset = \"cifar10\"\n");
+  CHECK(!without.config.augment.colours.any());
+  CHECK(without.config.augment.cutout == 0);
+  auto all = readText(
+      "dataset = \"cifar10\"\n"
+      "augment = { brightness = 0.4, contrast = 0.3, saturation = 1, lighting = 0.1, cutout = 16 "
+      "}\n");
+  CHECK(all.errors == "");
+  auto& colours = all.config.augment.colours;
+  CHECK(colours.brightness == 0.4);
+  CHECK(colours.contrast == 0.3);
+  CHECK(colours.saturation == 1);
+  CHECK(colours.lighting == 0.1);
+  CHECK(all.config.augment.cutout == 16);
+  // Grey images have a brightness and a contrast.
+  CHECK(readText("dataset = \"mnist\"\naugment = { brightness = 0.4, contrast = 0.3 }\n").errors ==
+        "");
+}
+
 TEST_CASE("DataConfig: `mean` is the word image, or numbers") {
   auto image =
       readText("dataset = \"cifar10\"\naugment = { crop = 28, mirror = true, mean = \"image\" }\n");

@@ -15,7 +15,9 @@ enum class Purpose : uint64_t {
   MIRROR = 3,
   INITIAL_VALUES = 4,
   DROPOUT = 5,
-  SWEEP = 6
+  SWEEP = 6,
+  COLOURS = 7,
+  CUTOUT = 8
 };
 
 // The random numbers of one place, in order. They are the same on every machine, for every caller,

@@ -480,7 +480,7 @@ Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config) {
 }
 
 bool canReadBytes(const Dataset& dataset, const Augmenter& augmenter) {
-  return dataset.storedShape() != nullptr || augmenter.canCut();
+  return !augmenter.finishes() && (dataset.storedShape() != nullptr || augmenter.canCut());
 }
 
 kj::Own<Batcher> Batcher::training(const Dataset& dataset, const DataConfig& config, uint64_t seed,

@@ -32,7 +32,7 @@ Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config);
 
 // Whether batches can have the form BYTES. If images differ in shape, or crops are resized, the
 // readers crop them, and only mirroring is left to the caller. Some augmentations do not leave
-// bytes when they crop.
+// bytes when they crop, and others need the whole image in floats.
 bool canReadBytes(const Dataset& dataset, const Augmenter& augmenter);
 
 // The images of one step. Valid until the next call of Batcher::next().

@@ -117,6 +117,8 @@ Augmenter::Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape s
       crops(config.crop > 0),
       cropsAtRandom((crops || config.pad > 0) && config.cropAt == CropPlace::RANDOM),
       pad(config.pad),
+      colours(config.colours),
+      cutout(config.cutout),
       areaMin(config.areaMin),
       areaMax(config.areaMax),
       centreCrop(config.centreCrop),
@@ -141,6 +143,23 @@ void Augmenter::checkSize(ImageShape stored) const {
 }
 
 Augmentation Augmenter::draw(
+    uint64_t seed, uint64_t pass, uint64_t record, ImageShape stored) const {
+  auto result = drawPlace(seed, pass, record, stored);
+  if (colours.any()) {
+    configs::Random random(seed, configs::Purpose::COLOURS, pass, record);
+    result.colours = drawColours(colours, random);
+  }
+  if (cutout > 0) {
+    configs::Random random(seed, configs::Purpose::CUTOUT, pass, record);
+    int before = int(cutout / 2);
+    result.hidden.top = int(random.below(shape.height)) - before;
+    result.hidden.left = int(random.below(shape.width)) - before;
+    result.hidden.side = cutout;
+  }
+  return result;
+}
+
+Augmentation Augmenter::drawPlace(
     uint64_t seed, uint64_t pass, uint64_t record, ImageShape stored) const {
   using configs::Purpose;
   auto result = centre(stored);
@@ -289,6 +308,24 @@ void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<f
       };
       for (int x = 0; x < from; ++x) applyOutside(x);
       for (int x = until; x < width; ++x) applyOutside(x);
+    }
+  }
+}
+
+void Augmenter::finish(const Augmentation& augmentation, kj::ArrayPtr<float> image) const {
+  KJ_REQUIRE(image.size() == shape.size());
+  if (augmentation.colours != Colours()) {
+    changeColours(augmentation.colours, shape, means, factors, image);
+  }
+  auto& hidden = augmentation.hidden;
+  if (hidden.side == 0) return;
+  int top = kj::max(0, hidden.top), left = kj::max(0, hidden.left);
+  int bottom = kj::min(int(shape.height), hidden.top + int(hidden.side));
+  int right = kj::min(int(shape.width), hidden.left + int(hidden.side));
+  for (uint c = 0; c < shape.channels; ++c) {
+    for (int y = top; y < bottom; ++y) {
+      auto row = image.begin() + (size_t(c) * shape.height + y) * shape.width;
+      for (int x = left; x < right; ++x) row[x] = 0;
     }
   }
 }

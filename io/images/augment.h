@@ -1,13 +1,23 @@
 // io/images/augment.h: turns the pixels of a record into those of a batch: pad, crop, resize,
-// subtract, mirror, divide, scale.
+// change colours, subtract, mirror, divide, scale, cut out.
 #pragma once
 
 #include <kj/array.h>
 
 #include "configs/language/random.h"
 #include "io/data_config.h"
+#include "io/images/colours.h"
 
 namespace io {
+
+// A square of an image in a batch. It may reach over the edge.
+struct Square {
+  int top = 0;
+  int left = 0;
+  uint side = 0;  // 0: there is no square
+
+  bool operator==(const Square&) const = default;
+};
 
 // The random choices for one image.
 struct Augmentation {
@@ -17,6 +27,8 @@ struct Augmentation {
   // With `crop_area`: the size of the crop in the stored image. Otherwise 0: that of the batch.
   uint height = 0;
   uint width = 0;
+  Colours colours{};
+  Square hidden{};  // with `cutout`
 
   bool operator==(const Augmentation&) const = default;
 };
@@ -32,7 +44,8 @@ ImageShape batchShapeOf(const AugmentConfig& config, ImageShape stored);
 // Here mean is that of the mean image at [c, top+i, left+j'], or the channel's constant. Outside of
 // the stored image, x and the mean image repeat the pixel that `pad_mode` names (REFLECT: row -1 is
 // row 1). With VALUE, x is `pad_value` and the mean image repeats its edge. All in float32; the
-// factor is rounded once.
+// factor is rounded once. Then finish() changes colours as if that had been done to x, and sets the
+// pixels that `cutout` hides to 0.
 class Augmenter {
 public:
   // Results have the shape `shape`. `meanImage` (C×H×W, of `stored`; empty: none) must outlive this
@@ -56,7 +69,7 @@ public:
   Augmentation centre(ImageShape stored) const;
   Augmentation view(const View& view, ImageShape stored) const;
 
-  // Writes row `y` of the augmented image to `out`, which has the size of `shape`, from pixels that
+  // Writes row `y` of the image to `out`, which has the size of `shape`, from pixels that
   // are cut out and resized already: one plane of a row per channel. More planes do not count.
   void applyRow(
       kj::ArrayPtr<const float> planes, uint y, bool mirror, kj::ArrayPtr<float> out) const;
@@ -64,8 +77,13 @@ public:
   // channels. Not with a mean image.
   void applyRow(
       kj::ArrayPtr<const kj::byte> pixels, uint y, bool mirror, kj::ArrayPtr<float> out) const;
-  // Writes the augmented image to `out`, which has the size of `shape`. Not for resized crops.
+  // Writes the whole image to `out`, which has the size of `shape`. Not for resized crops.
   void apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const;
+
+  // Applies what needs a whole image to `image`, which the functions above have written.
+  void finish(const Augmentation& augmentation, kj::ArrayPtr<float> image) const;
+  // Whether training images need that.
+  bool finishes() const { return colours.any() || cutout > 0; }
 
   // Writes the pixels of the crop to `out`, which has the size of `shape`: planes of bytes as they
   // are stored, not mirrored. For callers that apply the rest elsewhere. Call it only if canCut():
@@ -85,12 +103,15 @@ public:
 
 private:
   void checkSize(ImageShape stored) const;
+  Augmentation drawPlace(uint64_t seed, uint64_t pass, uint64_t record, ImageShape stored) const;
   Augmentation drawResized(configs::Random& random, ImageShape stored) const;
 
   Mirror mirror;
   bool crops;
   bool cropsAtRandom;  // in training
   uint pad;
+  ColourRanges colours;
+  uint cutout;
   // Of crops that are resized.
   double areaMin, areaMax, centreCrop;
   double aspectMin, aspectMax;

@@ -324,6 +324,52 @@ TEST_CASE("Augmenter: where no crop of these shapes fits, the largest in the mid
   CHECK(augmenter.reaches({3, 1, 1}));
 }
 
+TEST_CASE("Augmenter: the hidden square has its centre at every pixel, and its pixels are 0") {
+  AugmentConfig config;
+  config.crop = 4;
+  config.cutout = 3;
+  Augmenter augmenter(config, {3, 4, 4}, STORED, nullptr);
+  CHECK(augmenter.finishes());
+  CHECK(augmenter.centre(STORED).hidden == Square());
+  uint counts[4][4] = {};
+  for (uint record = 0; record < 1600; ++record) {
+    auto drawn = augmenter.draw(1, 2, record, STORED);
+    auto& hidden = drawn.hidden;
+    REQUIRE((hidden.top >= -1 && hidden.top <= 2 && hidden.left >= -1 && hidden.left <= 2));
+    ++counts[hidden.top + 1][hidden.left + 1];
+    float image[48];
+    for (auto& value: image) value = 1;
+    augmenter.finish(drawn, image);
+    for (int i = 0; i < 48; ++i) {
+      int y = i / 4 % 4 - hidden.top, x = i % 4 - hidden.left;
+      bool isHidden = y >= 0 && y < 3 && x >= 0 && x < 3;
+      REQUIRE(image[i] == (isHidden ? 0 : 1));
+    }
+  }
+  for (auto& row: counts) {
+    for (uint count: row) CHECK((count > 60 && count < 140));
+  }
+}
+
+TEST_CASE("Augmenter: colours and squares do not change where a crop lies, and are for training") {
+  AugmentConfig config;
+  config.crop = 4;
+  config.mirror = Mirror::RANDOM;
+  Augmenter plain(config, {3, 4, 4}, STORED, nullptr);
+  CHECK(!plain.finishes());
+  config.colours.brightness = 0.4;
+  config.cutout = 2;
+  Augmenter augmenter(config, {3, 4, 4}, STORED, nullptr);
+  for (uint record = 0; record < 50; ++record) {
+    auto drawn = augmenter.draw(1, 0, record, STORED), expected = plain.draw(1, 0, record, STORED);
+    CHECK(drawn.colours != Colours());
+    expected.colours = drawn.colours;
+    expected.hidden = drawn.hidden;
+    CHECK(drawn == expected);
+  }
+  CHECK(augmenter.view({1, -1, true, 1}, STORED) == plain.view({1, -1, true, 1}, STORED));
+}
+
 TEST_CASE("Augmenter: validation cuts a square out of the middle and resizes it") {
   AugmentConfig config;
   config.crop = 8;

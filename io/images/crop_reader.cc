@@ -36,6 +36,12 @@ Shrunk shrunk(uint begin, uint size, uint shrink) {
 }  // namespace
 
 void CropReader::apply(const Record& record, Augmentation augmentation, kj::ArrayPtr<float> out) {
+  normalise(record, augmentation, out);
+  augmenter.finish(augmentation, out);
+}
+
+void CropReader::normalise(
+    const Record& record, const Augmentation& augmentation, kj::ArrayPtr<float> out) {
   if (canDecodeCrop(record, augmentation)) {
     auto& to = augmenter.shape;
     Region crop{uint(augmentation.top), uint(augmentation.left), to.height, to.width};

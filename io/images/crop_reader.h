@@ -19,12 +19,14 @@ public:
   // if the record is a JPEG file that cannot be decoded; the text begins with a verb.
   void apply(const Record& record, Augmentation augmentation, kj::ArrayPtr<float> out);
   // The same, but as bytes: planes of the crop, which are neither mirrored nor normalised. See
-  // Augmenter::cut().
+  // Augmenter::cut(). Without colours, and without a square cut out.
   void cut(const Record& record, Augmentation augmentation, kj::ArrayPtr<kj::byte> out);
   // Writes the planes of the whole image to `out`.
   void copy(const Record& record, kj::ArrayPtr<kj::byte> out);
 
 private:
+  // As apply(), apart from Augmenter::finish().
+  void normalise(const Record& record, const Augmentation& augmentation, kj::ArrayPtr<float> out);
   bool canDecodeCrop(const Record& record, Augmentation augmentation) const;
   void resize(const Record& record, Augmentation augmentation,
       kj::FunctionParam<void(uint y, kj::ArrayPtr<const float> planes)> take);

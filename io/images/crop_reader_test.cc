@@ -103,6 +103,55 @@ TEST_CASE("CropReader: bytes are the rounded values, and mirrored images are mir
   }
 }
 
+TEST_CASE("CropReader: colours and a hidden square come after every kind of crop") {
+  ImageShape shape = {3, 50, 60}, batch = {3, 16, 16};
+  auto planes = picture(shape);
+  auto file = encodeJpeg({shape, Layout::PLANES, planes});
+  auto padded = [] {
+    AugmentConfig config;
+    config.crop = 16;
+    config.pad = 4;
+    return config;
+  };
+  auto inside = [] {
+    AugmentConfig config;
+    config.crop = 16;
+    return config;
+  };
+  auto resized = [] { return configOf(16); };
+  AugmentConfig (*configs[])() = {padded, inside, resized};
+  for (auto make: configs) {
+    auto config = make();
+    config.mirror = Mirror::RANDOM;
+    config.mean = kj::heapArray<double>({123, 117, 104});
+    config.deviation = kj::heapArray<double>({58, 57, 56});
+    config.colours = {.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .lighting = 0.1};
+    config.cutout = 5;
+    Augmenter augmenter(config, batch, batch, nullptr);
+    CropReader crops(augmenter);
+    auto found = kj::heapArray<float>(batch.size()), expected = kj::heapArray<float>(batch.size());
+    for (auto& record:
+        {recordOf(Encoding::RAW, shape, planes), recordOf(Encoding::JPEG, shape, file)}) {
+      for (uint number = 0; number < 40; ++number) {
+        auto drawn = augmenter.draw(3, 1, number, shape);
+        crops.apply(record, drawn, found);
+        auto plain = drawn;
+        plain.colours = {};
+        plain.hidden = {};
+        crops.apply(record, plain, expected);
+        CHECK(largestDifference(found, expected) > 0);
+        changeColours(drawn.colours, batch, augmenter.means, augmenter.factors, expected);
+        auto& hidden = drawn.hidden;
+        for (auto i: kj::indices(expected)) {
+          int y = int(i) / 16 % 16 - hidden.top, x = int(i) % 16 - hidden.left;
+          if (y >= 0 && y < 5 && x >= 0 && x < 5) expected[i] = 0;
+        }
+        CHECK(largestDifference(found, expected) == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("CropReader: grey images") {
   ImageShape shape = {1, 40, 40}, batch = {1, 16, 16};
   auto planes = picture(shape);

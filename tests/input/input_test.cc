@@ -159,6 +159,29 @@ TEST_CASE("Input: images are kept as bytes, with those that are validated on") {
   checkInput(images, Late{});
 }
 
+TEST_CASE("Input: a program on a GPU gets finished images where colours change or squares hide") {
+  for (bool hides: {false, true}) {
+    Images images(IMAGES_CASES[1]);
+    auto& augment = images.config.augment;
+    if (hides) {
+      augment.cutout = 2;
+    } else {
+      augment.colours = {.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .lighting = 0.1};
+    }
+    auto dataset = images.open();
+    Window window(dataset->batchShape(), 4, Late{true, true});
+    runner::Batches batches(*window.program, *dataset, images.config, 7, 1, 0, 0);
+    CHECK(!batches.mayBeAhead());
+    auto expected = io::Batcher::training(*dataset, images.config, 7, 1, 0, 0);
+    for (uint step = 0; step < 8; ++step) {
+      batches.readTraining();
+      batches.set();
+      window.program->forward(nn::Phase::TRAIN, 0);
+      CHECK(areSame(window.program->logits(), KJ_ASSERT_NONNULL(expected->next()).pixels));
+    }
+  }
+}
+
 TEST_CASE("Input: a program that takes pixels gets them, and keeps none") {
   Images images(IMAGES_CASES[0]);
   auto dataset = images.open();

@@ -168,7 +168,8 @@ void check(const io::RecordDb& db, const io::Augmenter& augmenter, uint64_t seed
 
 // Writes what other programs need to check our crops (tests/peers/compare_crops.py) into a new
 // folder: the JPEG files of the first records, the images that we make of them (N.f32: float32,
-// channels first), and crops.jsonl with one line per image.
+// channels first; N.plain.f32: without changed colours and hidden squares), and crops.jsonl with
+// one line per image.
 void dump(
     const io::RecordDb& db, const io::Augmenter& augmenter, uint64_t seed, kj::StringPtr path) {
   constexpr uint64_t IMAGES = 200;
@@ -183,10 +184,17 @@ void dump(
   for (uint64_t i = 0; i < kj::min(db.count(), IMAGES); ++i) {
     auto record = reader->read(i);
     auto drawn = augmenter.draw(seed, 0, i, record.shape);
+    auto write = [&](kj::StringPtr ending, kj::ArrayPtr<const kj::byte> bytes) {
+      folder->openFile(kj::Path(kj::str(i, ending)), kj::WriteMode::CREATE)->writeAll(bytes);
+    };
+    write(".jpg", record.bytes);
     crops.apply(record, drawn, image);
-    folder->openFile(kj::Path(kj::str(i, ".jpg")), kj::WriteMode::CREATE)->writeAll(record.bytes);
-    folder->openFile(kj::Path(kj::str(i, ".f32")), kj::WriteMode::CREATE)
-        ->writeAll(image.asBytes());
+    write(".f32", image.asBytes());
+    auto plain = drawn;
+    plain.colours = {};
+    plain.hidden = {};
+    crops.apply(record, plain, image);
+    write(".plain.f32", image.asBytes());
     Json json;
     json.add("record", i);
     json.add("size", augmenter.shape.height);
@@ -195,6 +203,13 @@ void dump(
     json.add("height", drawn.height);
     json.add("width", drawn.width);
     json.add("mirror", drawn.mirror ? "true" : "false");
+    auto& colours = drawn.colours;
+    json.add("brightness", colours.brightness);
+    json.add("contrast", colours.contrast);
+    json.add("saturation", colours.saturation);
+    json.add("light", kj::str('[', kj::strArray(colours.light, ","), ']'));
+    auto& hidden = drawn.hidden;
+    json.add("hidden", kj::str('[', hidden.top, ',', hidden.left, ',', hidden.side, ']'));
     json.add("means", kj::str('[', kj::strArray(augmenter.means, ","), ']'));
     json.add("factors", kj::str('[', kj::strArray(augmenter.factors, ","), ']'));
     lines.add(json.object());
