@@ -28,6 +28,11 @@ constexpr configs::Word<TrainingPart> TRAINING_PARTS[] = {
 constexpr configs::Word<RecordOrder> RECORD_ORDERS[] = {
     {"shuffled", "Every pass has an order of its own, drawn from `train.seed`.",
         RecordOrder::SHUFFLED},
+    {"chunks",
+        "Every pass draws chunks of records that are stored one after another, and shuffles the "
+        "records of a few chunks at a time. Keeps reading fast if the records do not fit into "
+        "memory.",
+        RecordOrder::CHUNKS},
     {"stored", "Every pass follows the order of the records.", RecordOrder::STORED},
 };
 
@@ -93,6 +98,31 @@ constexpr configs::IntegerLimits READER_THREADS = {0, 64};
 // Returns the end of a sentence about the size of padded images.
 kj::String paddingBeside(const AugmentConfig& augment) {
   return augment.pad == 0 ? kj::String() : kj::str(" plus ", augment.pad, " on each side");
+}
+
+// Reads what only chunks have. The resolved experiment leaves these keys out otherwise.
+Chunks readChunks(configs::Reader& reader, RecordOrder order) {
+  constexpr configs::IntegerLimits RECORDS = {1, 1 << 24};
+  constexpr configs::IntegerLimits WINDOWS = {1, 1 << 16};
+  constexpr kj::StringPtr KEYS[] = {"chunk_records"_kj, "window_chunks"_kj};
+  if (order != RecordOrder::CHUNKS && !reader.isManual()) {
+    for (auto key: KEYS) {
+      reader.refuse(key, kj::str("`", key, "` has no effect without `order = \"chunks\"`"),
+          kj::str("set order = \"chunks\", or leave `", key, "` out"), {"order"_kj});
+    }
+    return {};
+  }
+  Chunks chunks;
+  chunks.records = reader.integer(KEYS[0],
+      "With `order = \"chunks\"`: records per chunk. Chunks begin at another record in each pass.",
+      RECORDS, 128);
+  chunks.window = reader.integer(KEYS[1],
+      "With `order = \"chunks\"`: so many chunks are drawn at a time, and their records are read "
+      "in "
+      "random order. All of these records should fit into memory. If records are stored by class, "
+      "many small chunks give batches with more classes than a few large ones.",
+      WINDOWS, 128);
+  return chunks;
 }
 
 // Whether one of `views` shows pixels beyond the edge of an image.
@@ -275,6 +305,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       reader, "part", "Which training records a worker reads.", TRAINING_PARTS, "split");
   config.order = configs::chooseWord(reader, "order",
       "The order in which a pass reads the training records.", RECORD_ORDERS, "shuffled");
+  config.chunks = readChunks(reader, config.order);
   config.heldOut = reader.integer("held_out",
       "Number of training records, from the first on, that are kept out of training. The mean "
       "image still covers all records.",

@@ -16,7 +16,13 @@ namespace io {
 enum class TrainingPart { SPLIT, WHOLE, SAME };
 
 // In which order a pass goes over the training records.
-enum class RecordOrder { SHUFFLED, STORED };
+enum class RecordOrder { SHUFFLED, CHUNKS, STORED };
+
+// Of RecordOrder::CHUNKS: see io/batches/chunk_order.h.
+struct Chunks {
+  uint records;  // per chunk
+  uint window;   // chunks per window
+};
 
 // Which records are validated on.
 enum class ValidationSet { VALIDATION, HELD_OUT };
@@ -87,6 +93,7 @@ struct DataConfig {
   configs::Span batchSizeSpan;  // of batch_size's value, or of [data] if the key is absent
   TrainingPart part = TrainingPart::SPLIT;
   RecordOrder order = RecordOrder::SHUFFLED;
+  Chunks chunks{};
   uint64_t heldOut;  // the first training records, which are not trained on
   configs::Span heldOutSpan;
   ValidationSet validateOn = ValidationSet::VALIDATION;

@@ -76,6 +76,14 @@ TEST_CASE("DataConfig: colours and squares stay as they are without their keys")
         "");
 }
 
+TEST_CASE("DataConfig: chunks have keys of their own") {
+  auto read = readText("dataset = \"mnist\"\norder = \"chunks\"\nwindow_chunks = 7\n");
+  CHECK(read.errors == "");
+  CHECK(read.config.order == RecordOrder::CHUNKS);
+  CHECK(read.config.chunks.records == 128);
+  CHECK(read.config.chunks.window == 7);
+}
+
 TEST_CASE("DataConfig: `mean` is the word image, or numbers") {
   auto image =
       readText("dataset = \"cifar10\"\naugment = { crop = 28, mirror = true, mean = \"image\" }\n");

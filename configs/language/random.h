@@ -17,7 +17,8 @@ enum class Purpose : uint64_t {
   DROPOUT = 5,
   SWEEP = 6,
   COLOURS = 7,
-  CUTOUT = 8
+  CUTOUT = 8,
+  CHUNKS = 9
 };
 
 // The random numbers of one place, in order. They are the same on every machine, for every caller,

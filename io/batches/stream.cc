@@ -12,7 +12,8 @@ Stream::Stream(const DataConfig& config, uint64_t stored, uint64_t seed, uint wo
     : first(config.heldOut),
       records(stored - config.heldOut),
       seed(seed),
-      shuffled(config.order == RecordOrder::SHUFFLED),
+      order(config.order),
+      chunks(config.chunks),
       drawnFor(config.part == TrainingPart::WHOLE ? rank : 0),
       begin(config.part == TrainingPart::SPLIT ? uint64_t(rank) * config.batchSize : 0),
       stride(uint64_t(config.batchSize) * workers / config.readings(workers)),
@@ -55,12 +56,16 @@ uint64_t Stream::stepsUntilEndOf(
   return epoch * trained * config.readings(workers) / (uint64_t(workers) * config.batchSize);
 }
 
-const Stream::Order& Stream::orderOf(uint64_t pass) {
+Stream::Order& Stream::orderOf(uint64_t pass) {
   auto& kept = orders[pass % 2];
   KJ_IF_MAYBE(order, kept) {
     if (order->pass == pass) return *order;
   }
-  if (!shuffled) return kept.emplace(Order{pass});
+  if (order == RecordOrder::STORED) return kept.emplace(Order{pass});
+  if (order == RecordOrder::CHUNKS) {
+    return kept.emplace(
+        Order{pass, nullptr, nullptr, ChunkOrder(records, chunks, seed, pass, drawnFor)});
+  }
   if (records > LISTED_MAX) {
     return kept.emplace(Order{pass, nullptr, Permutation(records, seed, pass, drawnFor)});
   }

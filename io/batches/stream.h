@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "io/batches/chunk_order.h"
 #include "io/batches/division.h"
 #include "io/batches/permutation.h"
 #include "io/data_config.h"
@@ -23,9 +24,10 @@ using kj::uint;
 //                   and step t takes the next b
 //   part = "same"   every worker reads worker 0's stream, which is that of "split" with W = 1
 //   order = "stored"  every permutation is the identity
+//   order = "chunks"  the permutations are those of ChunkOrder
 //
-// Up to LISTED_MAX records, Fisher and Yates' shuffle makes a list per pass. More records are not
-// listed: see Permutation.
+// Up to LISTED_MAX records, Fisher and Yates' shuffle makes a list per pass with order =
+// "shuffled". More records are not listed: see Permutation.
 class Stream {
 public:
   static constexpr uint64_t LISTED_MAX = 1 << 20;
@@ -61,19 +63,22 @@ private:
     uint64_t pass;
     kj::Array<uint32_t> list;            // empty if records are not listed
     kj::Maybe<Permutation> permutation;  // null if they are, or are not shuffled
+    kj::Maybe<ChunkOrder> chunks;        // null unless they are read in chunks
 
-    uint64_t at(uint64_t index) const {
+    uint64_t at(uint64_t index) {
       if (list.size() > 0) return list[index];
+      KJ_IF_MAYBE(c, chunks) return c->at(index);
       KJ_IF_MAYBE(p, permutation) return p->at(index);
       return index;
     }
   };
-  const Order& orderOf(uint64_t pass);
+  Order& orderOf(uint64_t pass);
 
   uint64_t first;    // the first record that is trained on
   uint64_t records;  // N
   uint64_t seed;
-  bool shuffled;
+  RecordOrder order;
+  Chunks chunks;
   uint64_t drawnFor;  // the rank that permutations are drawn for
   uint64_t begin;     // where this worker's first batch begins in its stream
   uint64_t stride;    // distance between the beginnings of two batches

@@ -179,6 +179,35 @@ TEST_CASE("Stream: with a stored order every pass has the order of the records")
   for (uint i = 0; i < 15; ++i) CHECK(second[i].record == i / 5 * 10 + 5 + i % 5);
 }
 
+TEST_CASE("Stream: W workers read chunks as one worker of batch W·b, every record once per pass") {
+  for (auto part: {TrainingPart::SPLIT, TrainingPart::WHOLE}) {
+    auto config = configOf(4, part, RecordOrder::CHUNKS);
+    config.chunks = {.records = 8, .window = 3};
+    constexpr uint RECORDS = 60, PASSES = 3, WORKERS = 3;
+    uint64_t readings = config.readings(WORKERS);
+    uint counts[PASSES][RECORDS] = {};
+    auto single = configOf(4 * WORKERS, TrainingPart::SPLIT, RecordOrder::CHUNKS);
+    single.chunks = config.chunks;
+    auto all = samplesOf(single, RECORDS, 3, 1, 0, PASSES * RECORDS);
+    for (uint rank = 0; rank < WORKERS; ++rank) {
+      size_t each = PASSES * RECORDS * readings / WORKERS;
+      auto samples = samplesOf(config, RECORDS, 3, WORKERS, rank, each);
+      for (auto i: kj::indices(samples)) {
+        REQUIRE((samples[i].record < RECORDS && samples[i].pass < PASSES));
+        ++counts[samples[i].pass][samples[i].record];
+        if (part == TrainingPart::SPLIT) {
+          CHECK(samples[i] == all[(i / 4 * WORKERS + rank) * 4 + i % 4]);
+        }
+      }
+    }
+    bool isOnce = true;
+    for (auto& pass: counts) {
+      for (uint count: pass) isOnce = isOnce && count == readings;
+    }
+    CHECK(isOnce);
+  }
+}
+
 TEST_CASE("Stream: held-out records are never read, and do not change the order of the others") {
   auto config = configOf(1);
   config.heldOut = 7;
