@@ -189,6 +189,7 @@ private:
     }
     config.encoding = encoding.orDefault(config.dataset->source->encoding);
     runner::ProgressLine line(STDERR_FILENO);
+    runner::WorkProgress pace;
     interrupted = kj::str("\ninterrupted; ", out, " was not written\n");
     runner::endAtInterrupt(interrupted, &io::isImporting);
     auto problem = kj::runCatchingExceptions([&]() {
@@ -196,7 +197,7 @@ private:
           config, out,
           [&](kj::StringPtr what, uint64_t done, uint64_t total) {
             if (runner::isInterrupted()) configs::fail("interrupted");
-            line.show(runner::progressText(what, done, total));
+            line.show(pace.text(what, done, total));
           },
           [&](kj::StringPtr sentence) {
             line.clear();

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "io/datasets/import.h"
 #include "io/images/jpeg.h"
 #include "io/images/mean_file.h"
+#include "io/paths.h"
 #include "io/records/record_db.h"
 #include "io/testing/image_folder.h"
 #include "io/testing/scratch.h"
@@ -156,6 +158,24 @@ TEST_CASE("packDataset: a packed folder is a source, and holds the mean image") 
             " has no training.mdb. Write it again with pack_records"));
   CHECK(thrownBy([&]() { packDataset(config, packed, silent()); }) ==
         kj::str(packed, " exists already. Name a new folder"));
+}
+
+TEST_CASE("packDataset: the same images give the same bytes") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  auto bytesOf = [&](kj::StringPtr folder) {
+    auto packed = scratch.path(folder);
+    packDataset(config, packed, silent());
+    return kj::str(readFile(kj::str(packed, "/", TRAINING_FILE), 1 << 24).asChars(),
+        readFile(kj::str(packed, "/", VALIDATION_FILE), 1 << 24).asChars());
+  };
+  auto first = bytesOf("one");
+  CHECK(bytesOf("two") == first);
+  // Also from another folder of the same name.
+  scratch.write("elsewhere/x", nullptr);
+  REQUIRE(::rename(scratch.path("images").cStr(), scratch.path("elsewhere/images").cStr()) == 0);
+  config.source = scratch.path("elsewhere/images");
+  CHECK(bytesOf("three") == first);
 }
 
 TEST_CASE("openDataset: refuses packed images of different sizes if one short side is asked for") {

@@ -86,9 +86,10 @@ protected:
   // Calls `work` with a function that shows progress. Ends the program at an interrupt.
   void withProgress(kj::FunctionParam<void(io::Progress&)> work) {
     ProgressLine line(STDERR_FILENO);
+    WorkProgress pace;
     io::Progress progress = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
       if (isInterrupted()) endInterrupted();
-      line.show(progressText(what, done, total));
+      line.show(pace.text(what, done, total));
     };
     work(progress);
     line.clear();

@@ -21,6 +21,7 @@ namespace {
 // Fetches and imports a data set, with progress and warnings. Ends the program at an interrupt.
 void prepare(const io::DataConfig& config, kj::FunctionParam<void(kj::StringPtr)> warn) {
   ProgressLine line(STDERR_FILENO);
+  WorkProgress pace;
   KJ_DEFER(line.clear());
   bool warned = false;
   kj::Own<io::Dataset> dataset;
@@ -29,7 +30,7 @@ void prepare(const io::DataConfig& config, kj::FunctionParam<void(kj::StringPtr)
         config,
         [&](kj::StringPtr what, uint64_t done, uint64_t total) {
           if (isInterrupted()) configs::fail("interrupted");
-          line.show(progressText(what, done, total));
+          line.show(pace.text(what, done, total));
         },
         [&](kj::StringPtr sentence) {
           warned = true;

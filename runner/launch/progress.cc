@@ -73,6 +73,24 @@ kj::String progressText(kj::StringPtr what, uint64_t done, uint64_t total) {
       what, ": ", grouped(done), " of ", grouped(total), " (", done * 100 / total, " %)");
 }
 
+kj::String WorkProgress::text(kj::StringPtr what, uint64_t done, uint64_t total) {
+  // The speed of a shorter time says little.
+  constexpr kj::Duration LEAST = 3 * kj::SECONDS;
+  auto now = clock.now();
+  if (part != what || done < first) {
+    part = kj::str(what);
+    begun = now;
+    first = done;
+  }
+  kj::Vector<kj::String> parts;
+  parts.add(progressText(what, done, total));
+  if (now - begun >= LEAST && done > first && done < total) {
+    double spent_s = double((now - begun) / kj::MILLISECONDS) / 1000;
+    addEta(parts, spent_s * double(total - done) / double(done - first));
+  }
+  return kj::strArray(parts, "  ");
+}
+
 kj::String progressText(uint done, uint runs, uint failed, kj::Maybe<double> eta_s) {
   kj::Vector<kj::String> parts;
   parts.add(kj::str("sweep ", done, '/', runs, " done"));

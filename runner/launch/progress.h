@@ -40,6 +40,25 @@ kj::String progressText(const Progress& progress);
 // Returns `unpacking images, bytes: 64,546,447 of 129,050,204 (50 %)`. A `total` of 0 is not known.
 kj::String progressText(kj::StringPtr what, uint64_t done, uint64_t total);
 
+// The progress of work in several parts, one after another, with the time that the present part
+// still takes.
+class WorkProgress {
+public:
+  // `clock` must outlive it.
+  explicit WorkProgress(const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock())
+      : clock(clock) {}
+
+  // Returns progressText(), and after some seconds of the part `what` also `  ETA 4:10`. A part
+  // goes on as fast as it has gone since it was first told of.
+  kj::String text(kj::StringPtr what, uint64_t done, uint64_t total);
+
+private:
+  const kj::MonotonicClock& clock;
+  kj::String part;
+  kj::TimePoint begun = kj::origin<kj::TimePoint>();
+  uint64_t first = 0;  // what was done when the part was first told of
+};
+
 // Returns `sweep 3/12 done  1 failed  ETA 4:10`. `done` counts all runs that have ended, including
 // those that failed.
 kj::String progressText(uint done, uint runs, uint failed, kj::Maybe<double> eta_s);

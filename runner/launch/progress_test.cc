@@ -252,6 +252,23 @@ TEST_CASE("ProgressLine: assumes 80 columns if the terminal does not say its wid
   }
 }
 
+TEST_CASE("WorkProgress: tells how long each part of the work still takes, once it can be told") {
+  HandClock clock;
+  WorkProgress work(clock);
+  CHECK(work.text("listing", 100, 1000) == "listing: 100 of 1,000 (10 %)");
+  clock.time += 2 * kj::SECONDS;
+  CHECK(work.text("listing", 300, 1000) == "listing: 300 of 1,000 (30 %)");
+  clock.time += 2 * kj::SECONDS;
+  // 400 in 4 s, so 500 in 5 s.
+  CHECK(work.text("listing", 500, 1000) == "listing: 500 of 1,000 (50 %)  ETA 0:05");
+  CHECK(work.text("listing", 1000, 1000) == "listing: 1,000 of 1,000 (100 %)");
+  // The next part has a speed of its own.
+  CHECK(work.text("importing", 0, 600) == "importing: 0 of 600 (0 %)");
+  clock.time += 60 * kj::SECONDS;
+  CHECK(work.text("importing", 60, 600) == "importing: 60 of 600 (10 %)  ETA 9:00");
+  CHECK(work.text("importing", 60, 0) == "importing: 60");
+}
+
 TEST_CASE("ProgressLine: ignores a descriptor that cannot be written to") {
   HandClock clock;
   ProgressLine line(-1, clock);

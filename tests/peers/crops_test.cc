@@ -1,11 +1,11 @@
 // Crops of photographs, beside those of Pillow and torchvision.
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <initializer_list>
 
 #include "io/testing/scratch.h"
 #include "tests/command.h"
+#include "tests/peers/python.h"
 #include "tests/run.h"
 #include "tests/skip.h"
 #include "tests/text.h"
@@ -15,11 +15,6 @@ namespace tests {
 namespace {
 
 constexpr int NO_PILLOW = 77;
-
-kj::StringPtr python() {
-  auto named = ::getenv("RUNNER_PYTHON");
-  return named == nullptr || *named == 0 ? "python3"_kj : kj::StringPtr(named);
-}
 
 // Compares the first crops of the photographs with those of other programs. Returns a line of JSON,
 // or the reason why that cannot be done here.
