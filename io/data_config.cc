@@ -36,6 +36,19 @@ constexpr configs::Word<RecordOrder> RECORD_ORDERS[] = {
     {"stored", "Every pass follows the order of the records.", RecordOrder::STORED},
 };
 
+constexpr configs::Word<LastBatch> LAST_BATCHES[] = {
+    {"roll_over",
+        "They are read together with the first ones of the next pass. Each record is read once per "
+        "pass.",
+        LastBatch::ROLL_OVER},
+    {"discard", "They are not read in this pass. Each record is read at most once per pass.",
+        LastBatch::DISCARD},
+    {"pad",
+        "The first records of the same pass are read again, to fill the batches. Each record is "
+        "read at least once per pass.",
+        LastBatch::PAD},
+};
+
 constexpr configs::Word<ValidationSet> VALIDATION_SETS[] = {
     {"validation", "The data set's own validation records.", ValidationSet::VALIDATION},
     {"held_out", "The training records that `held_out` keeps out of training.",
@@ -123,6 +136,15 @@ Chunks readChunks(configs::Reader& reader, RecordOrder order) {
       "many small chunks give batches with more classes than a few large ones.",
       WINDOWS, 128);
   return chunks;
+}
+
+// Reads a key that the resolved experiment leaves out if the file does not have it.
+LastBatch readLastBatch(configs::Reader& reader) {
+  if (!reader.isManual() && !reader.has("last_batch")) return LastBatch::ROLL_OVER;
+  return configs::chooseWord(reader, "last_batch",
+      "What happens at the end of a pass to the records that are too few for another step of all "
+      "workers. Otherwise than with `roll_over`, all epochs have the same number of steps.",
+      LAST_BATCHES, "roll_over");
 }
 
 // Whether one of `views` shows pixels beyond the edge of an image.
@@ -306,6 +328,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   config.order = configs::chooseWord(reader, "order",
       "The order in which a pass reads the training records.", RECORD_ORDERS, "shuffled");
   config.chunks = readChunks(reader, config.order);
+  config.lastBatch = readLastBatch(reader);
   config.heldOut = reader.integer("held_out",
       "Number of training records, from the first on, that are kept out of training. The mean "
       "image still covers all records.",

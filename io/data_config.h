@@ -18,6 +18,9 @@ enum class TrainingPart { SPLIT, WHOLE, SAME };
 // In which order a pass goes over the training records.
 enum class RecordOrder { SHUFFLED, CHUNKS, STORED };
 
+// What happens at the end of a pass to records that do not fill a batch of each worker.
+enum class LastBatch { ROLL_OVER, DISCARD, PAD };
+
 // Of RecordOrder::CHUNKS: see io/batches/chunk_order.h.
 struct Chunks {
   uint records;  // per chunk
@@ -94,6 +97,7 @@ struct DataConfig {
   TrainingPart part = TrainingPart::SPLIT;
   RecordOrder order = RecordOrder::SHUFFLED;
   Chunks chunks{};
+  LastBatch lastBatch = LastBatch::ROLL_OVER;
   uint64_t heldOut;  // the first training records, which are not trained on
   configs::Span heldOutSpan;
   ValidationSet validateOn = ValidationSet::VALIDATION;

@@ -11,6 +11,7 @@ namespace io {
 Stream::Stream(const DataConfig& config, uint64_t stored, uint64_t seed, uint workers, uint rank)
     : first(config.heldOut),
       records(stored - config.heldOut),
+      length(passLength(config, records, workers)),
       seed(seed),
       order(config.order),
       chunks(config.chunks),
@@ -21,6 +22,7 @@ Stream::Stream(const DataConfig& config, uint64_t stored, uint64_t seed, uint wo
       rank(rank) {
   KJ_REQUIRE(config.heldOut < stored && stored < (uint64_t(1) << 32), config.heldOut, stored);
   KJ_REQUIRE(rank < workers && batchSize > 0, rank, workers, batchSize);
+  KJ_REQUIRE(length > 0, "no batch is full", records);
 }
 
 void Stream::divideBy(kj::Own<const Division> newDivision) {
@@ -33,27 +35,40 @@ void Stream::samples(uint64_t step, kj::ArrayPtr<Sample> out) {
   KJ_IF_MAYBE(own, division) {
     (*own)->places(step, rank, places);
     for (auto i: kj::indices(out)) {
-      uint64_t pass = places[i] / records;
-      out[i] = {first + orderOf(pass).at(places[i] % records), pass};
+      uint64_t pass = places[i] / length;
+      out[i] = {first + orderOf(pass).at(places[i] % length % records), pass};
     }
     return;
   }
   uint64_t position = begin + step * stride;
-  uint64_t pass = position / records;
-  uint64_t index = position % records;
+  uint64_t pass = position / length;
+  uint64_t index = position % length;
   auto order = &orderOf(pass);
   for (auto& sample: out) {
-    if (index == records) {
+    if (index == length) {
       index = 0;
       order = &orderOf(++pass);
     }
-    sample = {first + order->at(index++), pass};
+    sample = {first + order->at(index++ % records), pass};
   }
 }
 
+uint64_t Stream::passLength(const DataConfig& config, uint64_t trained, uint workers) {
+  uint64_t step = uint64_t(config.batchSize) * workers / config.readings(workers);
+  switch (config.lastBatch) {
+    case LastBatch::ROLL_OVER:
+      return trained;
+    case LastBatch::DISCARD:
+      return trained / step * step;
+    case LastBatch::PAD:
+      return (trained + step - 1) / step * step;
+  }
+  KJ_UNREACHABLE;
+}
+
 uint64_t Stream::stepsUntilEndOf(
-    uint64_t epoch, const DataConfig& config, uint64_t trained, uint workers) {
-  return epoch * trained * config.readings(workers) / (uint64_t(workers) * config.batchSize);
+    uint64_t epoch, const DataConfig& config, uint64_t length, uint workers) {
+  return epoch * length * config.readings(workers) / (uint64_t(workers) * config.batchSize);
 }
 
 Stream::Order& Stream::orderOf(uint64_t pass) {

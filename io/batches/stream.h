@@ -26,6 +26,9 @@ using kj::uint;
 //   order = "stored"  every permutation is the identity
 //   order = "chunks"  the permutations are those of ChunkOrder
 //
+// With `last_batch`, each pass is as long as passLength() says. Where that is less than N, its last
+// records are left out. Where it is more, its first records follow its last ones.
+//
 // Up to LISTED_MAX records, Fisher and Yates' shuffle makes a list per pass with order =
 // "shuffled". More records are not listed: see Permutation.
 class Stream {
@@ -36,8 +39,8 @@ public:
   // config.heldOut < records < 2^32 and rank < workers.
   Stream(const DataConfig& config, uint64_t records, uint64_t seed, uint workers, uint rank);
 
-  // For part = "split": reads what `division` gives to this worker. It has the same number of
-  // records and the same batch size.
+  // For part = "split": reads what `division` gives to this worker. It has passes of the same
+  // length and the same batch size.
   void divideBy(kj::Own<const Division> division);
 
   // A record and the pass in which it is read. The draws of its augmentation depend on both.
@@ -51,11 +54,15 @@ public:
   // `step` (from 0), in order. Keeps the permutations of the last two passes. Not thread-safe.
   void samples(uint64_t step, kj::ArrayPtr<Sample> out);
 
-  // Returns how many steps a worker makes until the end of epoch `epoch` (from 1), for N =
-  // `trained` records: floor(epoch · N / (W · b)), or floor(epoch · N / b) if every worker reads
-  // all records.
+  // Returns how many records a pass over `trained` records reads: all, or as many as whole steps of
+  // those who share them take.
+  static uint64_t passLength(const DataConfig& config, uint64_t trained, uint workers);
+
+  // Returns how many steps a worker makes until the end of epoch `epoch` (from 1), for passes of
+  // `length` records: floor(epoch · length / (W · b)), or floor(epoch · length / b) if every worker
+  // reads all records.
   static uint64_t stepsUntilEndOf(
-      uint64_t epoch, const DataConfig& config, uint64_t trained, uint workers);
+      uint64_t epoch, const DataConfig& config, uint64_t length, uint workers);
 
 private:
   // The order of a pass, counted from the first record that is trained on.
@@ -76,6 +83,7 @@ private:
 
   uint64_t first;    // the first record that is trained on
   uint64_t records;  // N
+  uint64_t length;   // of a pass
   uint64_t seed;
   RecordOrder order;
   Chunks chunks;

@@ -208,6 +208,34 @@ TEST_CASE("Stream: W workers read chunks as one worker of batch W·b, every reco
   }
 }
 
+TEST_CASE("Stream: \"discard\" leaves the last records of a pass out, \"pad\" repeats its first") {
+  constexpr uint RECORDS = 47, WORKERS = 2, BATCH = 4, PASSES = 3;
+  for (auto part: {TrainingPart::SPLIT, TrainingPart::WHOLE}) {
+    auto config = configOf(BATCH, part);
+    uint sharing = part == TrainingPart::SPLIT ? WORKERS : 1;
+    for (auto lastBatch: {LastBatch::DISCARD, LastBatch::PAD}) {
+      config.lastBatch = lastBatch;
+      uint step = sharing * BATCH;
+      uint length = (RECORDS / step + (lastBatch == LastBatch::PAD ? 1 : 0)) * step;
+      CHECK(Stream::passLength(config, RECORDS, WORKERS) == length);
+      CHECK(Stream::stepsUntilEndOf(2, config, length, WORKERS) == 2 * length / step);
+      for (uint rank = 0; rank < WORKERS; ++rank) {
+        // The order of a pass is the same as with "roll_over".
+        auto rolled = configOf(1, part);
+        auto all = samplesOf(rolled, RECORDS, 3, part == TrainingPart::SPLIT ? 1 : WORKERS,
+            part == TrainingPart::SPLIT ? 0 : rank, PASSES * RECORDS);
+        uint begin = part == TrainingPart::SPLIT ? rank * BATCH : 0;
+        auto found = samplesOf(config, RECORDS, 3, WORKERS, rank, PASSES * length / sharing);
+        for (uint i = 0; i < found.size(); ++i) {
+          uint place = i / BATCH * step + begin + i % BATCH;
+          uint pass = place / length, index = place % length % RECORDS;
+          CHECK(found[i] == all[pass * RECORDS + index]);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("Stream: held-out records are never read, and do not change the order of the others") {
   auto config = configOf(1);
   config.heldOut = 7;

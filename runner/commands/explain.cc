@@ -318,7 +318,7 @@ kj::String explain(
     auto& lowered = *program.get<kj::Own<nn::Program>>();
     KJ_IF_MAYBE(own, valueUpdates) KJ_ASSERT((lowered.trainBy(*own) != nullptr) == itself);
   }
-  double perEpoch = double(facts.trainingRecords) * experiment.data.readings(cluster.workers) /
+  double perEpoch = double(facts.passLength) * experiment.data.readings(cluster.workers) /
                     experiment.globalBatchSize();
   auto roles = kj::str("launcher ", cluster.launcher->name, ": 1 coordinator, ", cluster.roles(),
       "; ", cluster.devices.size() > 1 ? kj::str(cluster.devices.size(), " devices × ") : kj::str(),

@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include "configs/language/word.h"
+#include "io/batches/stream.h"
 #include "io/checksum.h"
 #include "io/images/augment.h"
 #include "runner/experiment/devices.h"
@@ -276,6 +277,12 @@ void checkContinues(const Experiment& experiment, configs::Reader& reader) {
     refuse(kj::str("if every worker reads all records, none can take over those of another"),
         "write on_loss = \"restart\", or data.part = \"split\"", "data.part");
   }
+  if (experiment.data.lastBatch != io::LastBatch::ROLL_OVER) {
+    refuse(kj::str(
+               "with data.last_batch, the length of a pass depends on the number of workers, which "
+               "changes when one is lost"),
+        "write on_loss = \"restart\", or data.last_batch = \"roll_over\"", "data.last_batch");
+  }
 }
 
 // Reports a job that cannot be restarted but shall be.
@@ -548,7 +555,8 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
   }
   KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
     if (images > 0 && images <= records) {
-      lookahead->check(runLengthOf(experiment, records), diagnostics);
+      uint64_t length = io::Stream::passLength(data, records, experiment.cluster.workers);
+      lookahead->check(runLengthOf(experiment, length), diagnostics);
     }
   }
   build(experiment, facts, diagnostics);

@@ -1,6 +1,7 @@
 #include "runner/experiment/model_facts.h"
 
 #include "io/batches/batcher.h"
+#include "io/batches/stream.h"
 #include "nn/cpu/cpu.h"
 #include "nn/cpu/instruction_set.h"
 #include "nn/device_group.h"
@@ -80,6 +81,8 @@ ModelFacts::ModelFacts(const Experiment& experiment)
 
 ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
     : trainingRecords(facts.trainingRecords - experiment.data.heldOut),
+      passLength(
+          io::Stream::passLength(experiment.data, trainingRecords, experiment.cluster.workers)),
       validationRecords(experiment.data.validateOn == io::ValidationSet::HELD_OUT
                             ? experiment.data.heldOut
                             : facts.validationRecords),
@@ -88,20 +91,19 @@ ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
 
 uint64_t ModelFacts::steps(
     const Experiment& experiment, kj::Maybe<const io::Division&> division) const {
-  return stepsOf(experiment, trainingRecords, division);
+  return stepsOf(experiment, passLength, division);
 }
 
 uint ModelFacts::epochs(const Experiment& experiment) const {
   uint epoch = 1;
   uint64_t all = steps(experiment);
-  while (stepsIn(epoch, experiment, trainingRecords) < all) epoch++;
+  while (stepsIn(epoch, experiment, passLength) < all) epoch++;
   return epoch;
 }
 
 uint64_t ModelFacts::stepsUntilEndOf(
     uint epoch, const Experiment& experiment, kj::Maybe<const io::Division&> division) const {
-  return kj::min(
-      stepsIn(epoch, experiment, trainingRecords, division), steps(experiment, division));
+  return kj::min(stepsIn(epoch, experiment, passLength, division), steps(experiment, division));
 }
 
 kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,

@@ -43,6 +43,7 @@ struct ModelFacts {
   ModelFacts(const Experiment& experiment, io::DatasetFacts facts);
 
   uint64_t trainingRecords;    // how many are trained on
+  uint64_t passLength;         // how many of them a pass reads: see io::Stream
   uint64_t validationRecords;  // how many are validated on
   nn::Graph graph;
   kj::Array<kj::String> leftOut;  // what the import of the data left out, one sentence each

@@ -45,6 +45,19 @@ TEST_CASE("ModelFacts: a run that ends with an epoch has no empty epoch after it
   CHECK(course.epochs == 1);
 }
 
+TEST_CASE("ModelFacts: with whole batches alone, all epochs have the same number of steps") {
+  // 60,000 / 128 is 468.75.
+  Course discard({"train.epochs=4", "data.last_batch=discard"});
+  CHECK(discard.steps == 4 * 468);
+  CHECK(discard.lastEpochSteps == 468);
+  Course pad({"train.epochs=4", "data.last_batch=pad"});
+  CHECK(pad.steps == 4 * 469);
+  CHECK(pad.lastEpochSteps == 469);
+  // With two workers that each read all records: 60,000 / 64 is 937.5.
+  Course whole({"train.epochs=4", "data.last_batch=pad", "data.part=whole"});
+  CHECK(whole.steps == 4 * 938);
+}
+
 TEST_CASE("ModelFacts: if every push is an update, workers share the steps, rounded up") {
   Course course({"train.steps=1001", "kvstore.mode=dist_async"});
   CHECK(course.steps == 501);

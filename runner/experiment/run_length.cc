@@ -17,9 +17,9 @@ uint stepsPerUpdate(const Experiment& experiment) {
   return experiment.kvstore.mode->stepsPerUpdate(experiment.cluster.workers);
 }
 
-double updatesPerEpoch(const Experiment& experiment, uint64_t trainingRecords) {
+double updatesPerEpoch(const Experiment& experiment, uint64_t passLength) {
   uint64_t imagesPerUpdate = uint64_t(experiment.data.batchSize) * stepsPerUpdate(experiment);
-  return double(trainingRecords) * experiment.data.readings(experiment.cluster.workers) /
+  return double(passLength) * experiment.data.readings(experiment.cluster.workers) /
          imagesPerUpdate;
 }
 
@@ -29,9 +29,9 @@ uint64_t stepsLeft(uint64_t steps, const Continued& start) {
 }
 
 // Returns how far a run with the present number of workers is after `epochs` epochs.
-uint64_t placeAfter(uint64_t epochs, const Experiment& experiment, uint64_t trainingRecords) {
+uint64_t placeAfter(uint64_t epochs, const Experiment& experiment, uint64_t passLength) {
   if (epochs == 0) return 0;
-  return nn::RunLength{updatesPerEpoch(experiment, trainingRecords), 1}.updatesIn(epochs);
+  return nn::RunLength{updatesPerEpoch(experiment, passLength), 1}.updatesIn(epochs);
 }
 
 }  // namespace
@@ -40,28 +40,33 @@ bool wasDividedOtherwise(const Experiment& experiment) {
   return experiment.continued != nullptr && experiment.data.part == io::TrainingPart::SPLIT;
 }
 
-io::Division divisionOf(const Experiment& experiment, uint64_t trainingRecords,
+io::Division divisionOf(const Experiment& experiment, uint64_t passLength,
     kj::ArrayPtr<const io::MemberChange> changes) {
-  return io::Division(trainingRecords, experiment.data.batchSize, experiment.cluster.workers,
-      changes, startOf(experiment).start());
+  auto start = startOf(experiment).start();
+  // The passes before had other lengths if other workers divided them into whole steps.
+  if (experiment.data.lastBatch != io::LastBatch::ROLL_OVER) {
+    start.records = start.epoch * passLength;
+  }
+  return io::Division(
+      passLength, experiment.data.batchSize, experiment.cluster.workers, changes, start);
 }
 
-uint64_t stepsIn(uint epochs, const Experiment& experiment, uint64_t trainingRecords,
+uint64_t stepsIn(uint epochs, const Experiment& experiment, uint64_t passLength,
     kj::Maybe<const io::Division&> division) {
   KJ_IF_MAYBE(changed, division) return changed->stepsUntilEndOf(epochs);
   if (wasDividedOtherwise(experiment)) {
-    return divisionOf(experiment, trainingRecords).stepsUntilEndOf(epochs);
+    return divisionOf(experiment, passLength).stepsUntilEndOf(epochs);
   }
   return io::Stream::stepsUntilEndOf(
-      epochs, experiment.data, trainingRecords, experiment.cluster.workers);
+      epochs, experiment.data, passLength, experiment.cluster.workers);
 }
 
-uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords,
-    kj::Maybe<const io::Division&> division) {
+uint64_t stepsOf(
+    const Experiment& experiment, uint64_t passLength, kj::Maybe<const io::Division&> division) {
   uint workers = experiment.cluster.workers;
   uint64_t result = kj::maxValue;
   KJ_IF_MAYBE(epochs, experiment.train.epochs) {
-    result = stepsIn(*epochs, experiment, trainingRecords, division);
+    result = stepsIn(*epochs, experiment, passLength, division);
   }
   KJ_IF_MAYBE(updates, experiment.train.steps) {
     auto start = startOf(experiment);
@@ -72,28 +77,28 @@ uint64_t stepsOf(const Experiment& experiment, uint64_t trainingRecords,
   return result;
 }
 
-nn::RunLength runLengthOf(const Experiment& experiment, uint64_t trainingRecords) {
+nn::RunLength runLengthOf(const Experiment& experiment, uint64_t passLength) {
   auto start = startOf(experiment);
-  uint64_t before = placeAfter(start.epoch, experiment, trainingRecords);
-  uint64_t steps = stepsLeft(stepsOf(experiment, trainingRecords), start);
+  uint64_t before = placeAfter(start.epoch, experiment, passLength);
+  uint64_t steps = stepsLeft(stepsOf(experiment, passLength), start);
   uint64_t updates = steps * experiment.cluster.workers / stepsPerUpdate(experiment);
-  return {.updatesPerEpoch = updatesPerEpoch(experiment, trainingRecords),
+  return {.updatesPerEpoch = updatesPerEpoch(experiment, passLength),
       .updates = kj::max(1u, before + updates),
       .ahead = int64_t(before - start.updates)};
 }
 
-nn::RunLength ownLengthOf(const Experiment& experiment, uint64_t trainingRecords,
-    kj::Maybe<const io::Division&> division) {
+nn::RunLength ownLengthOf(
+    const Experiment& experiment, uint64_t passLength, kj::Maybe<const io::Division&> division) {
   auto start = startOf(experiment);
   uint64_t before = io::Stream::stepsUntilEndOf(
-      start.epoch, experiment.data, trainingRecords, experiment.cluster.workers);
-  uint64_t steps = stepsLeft(stepsOf(experiment, trainingRecords, division), start);
+      start.epoch, experiment.data, passLength, experiment.cluster.workers);
+  uint64_t steps = stepsLeft(stepsOf(experiment, passLength, division), start);
   return {.updatesPerEpoch = 0, .updates = before + steps, .ahead = int64_t(before - start.step)};
 }
 
-uint64_t updatesUntilEndOf(uint64_t epoch, const Experiment& experiment, uint64_t trainingRecords) {
-  return placeAfter(epoch, experiment, trainingRecords) -
-         uint64_t(runLengthOf(experiment, trainingRecords).ahead);
+uint64_t updatesUntilEndOf(uint64_t epoch, const Experiment& experiment, uint64_t passLength) {
+  return placeAfter(epoch, experiment, passLength) -
+         uint64_t(runLengthOf(experiment, passLength).ahead);
 }
 
 }  // namespace runner

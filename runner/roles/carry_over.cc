@@ -70,7 +70,7 @@ Continued continuedAt(const Experiment& before, const ModelFacts& facts, const S
   return {.epoch = epoch,
       .step = point.step,
       .records = earlier.records + (point.step - earlier.step) * before.globalBatchSize(),
-      .updates = updatesUntilEndOf(epoch, before, facts.trainingRecords)};
+      .updates = updatesUntilEndOf(epoch, before, facts.passLength)};
 }
 
 bool hasChangedMembers(const RunFolder& folder) {

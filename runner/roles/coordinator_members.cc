@@ -196,7 +196,7 @@ kj::Promise<void> Job::tellMembers() {
 }
 
 uint64_t Job::endOf(uint epoch) const {
-  auto division = divisionOf(experiment, facts.trainingRecords, members.changes());
+  auto division = divisionOf(experiment, facts.passLength, members.changes());
   return facts.stepsUntilEndOf(epoch, experiment, division);
 }
 

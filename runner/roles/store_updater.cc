@@ -12,7 +12,7 @@ StoreUpdater::StoreUpdater(const Experiment& experiment, const ModelFacts& facts
       rules(KJ_MAP(key, facts.graph.keys) { return experiment.train.rules.of(key); }),
       imagesPerPush(
           train.loss->word == LossReduction::MEAN ? uint64_t(experiment.data.batchSize) : 1),
-      run(runLengthOf(experiment, facts.trainingRecords)) {}
+      run(runLengthOf(experiment, facts.passLength)) {}
 
 uint StoreUpdater::stateArrays(const rpc::Slice& slice) const {
   auto& rule = rules[slice.key];

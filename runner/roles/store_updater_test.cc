@@ -5,6 +5,7 @@
 #include <kj/vector.h>
 
 #include "runner/experiment/model_facts.h"
+#include "runner/experiment/run_length.h"
 
 namespace runner {
 namespace {
@@ -252,6 +253,22 @@ TEST_CASE("ModelFacts: steps count on with another number of workers") {
   CHECK(three.facts.stepsUntilEndOf(2, three.experiment) == 600);
   CHECK(three.facts.stepsUntilEndOf(3, three.experiment) == 800);
   CHECK(three.facts.epochs(three.experiment) == 10);
+}
+
+TEST_CASE(
+    "ModelFacts: with another number of workers, passes of whole batches have another length") {
+  // Two workers of batch 128 have made 2 · 234 steps. An epoch of three has 156 steps.
+  auto three = resized("cluster.workers=3",
+      "continued={ epoch = 2, step = 468, records = 119808, updates = 468 }"_kj,
+      "data={ batch_size = 128, last_batch = \"discard\" }");
+  CHECK(three.facts.passLength == 156 * 3 * 128);
+  CHECK(three.facts.stepsUntilEndOf(2, three.experiment) == 468);
+  CHECK(three.facts.stepsUntilEndOf(3, three.experiment) == 468 + 156);
+  CHECK(three.facts.steps(three.experiment) == 468 + 8 * 156);
+  // Its first step reads the first records of the third pass.
+  auto places = kj::heapArray<uint64_t>(128);
+  divisionOf(three.experiment, three.facts.passLength).places(468, 0, places);
+  CHECK(places[0] == 2 * three.facts.passLength);
 }
 
 TEST_CASE("ModelFacts: train.steps counts all updates, also those with fewer workers") {

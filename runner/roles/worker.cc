@@ -218,7 +218,7 @@ private:
   void heedChanges(uint epoch) {
     KJ_IF_MAYBE(changes, ioThread->stopPoint().takeChanges()) {
       auto divide = [&]() {
-        return kj::heap<io::Division>(divisionOf(experiment, facts.trainingRecords, *changes));
+        return kj::heap<io::Division>(divisionOf(experiment, facts.passLength, *changes));
       };
       ownDivision = divide();
       division = *KJ_ASSERT_NONNULL(ownDivision);
@@ -420,7 +420,7 @@ private:
     KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
       uint workers = experiment.cluster.workers;
       uint updates = kj::max(1u, workers / experiment.kvstore.mode->stepsPerUpdate(workers));
-      auto run = ownLengthOf(experiment, facts.trainingRecords);
+      auto run = ownLengthOf(experiment, facts.passLength);
       auto own = lookahead->inStepsOf(updates);
       uint64_t place = run.placeOf(state.step);
       if (!own.isDueAfter(place, run)) return;

@@ -24,7 +24,7 @@ WorkerParts::WorkerParts(const LoadedExperiment& loaded, const RoleOptions& opti
       kj::max(experiment.cluster.workers, rank + 1), rank, firstStep);
   // A worker that enters later learns then what it reads.
   if (wasDividedOtherwise(experiment) && firstStep > 0) {
-    auto division = divisionOf(experiment, facts.trainingRecords);
+    auto division = divisionOf(experiment, facts.passLength);
     batches->divideBy(kj::heap<io::Division>(kj::mv(division)), firstStep);
   }
   KJ_IF_MAYBE(own, updates) trainer = program->trainBy(*own);
