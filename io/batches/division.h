@@ -49,7 +49,7 @@ struct DivisionStart {
 // new members read. So every record is read once per pass. Immutable.
 class Division {
 public:
-  // `records` is the number that is trained on. The changes come in the order in which they became
+  // `records` is the number that a pass reads. The changes come in the order in which they became
   // known. Those of one step may come in any order, unless nobody waits for lost workers. None is
   // before `start`.
   Division(uint64_t records, uint batchSize, uint workers,
