@@ -398,13 +398,15 @@ TEST_CASE("a file that is not a JPEG file is named without internals, and left o
   auto source = kj::str("data.source=", folder);
   checkFailed(Run("tests/faults/images.toml", {source}).command.wait(),
       {kj::str("error: cannot import cat/04.jpeg of ", folder,
-          ": it is not a JPEG file. Repair or remove it, or set data.on_bad_record = \"skip\"")});
+          ": it is neither a JPEG nor a PNG file. Repair or remove it, or set data.on_bad_record = "
+          "\"skip\"")});
   Run run("tests/faults/images.toml", {source, "data.on_bad_record=skip"});
   auto ended = run.command.wait();
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);
   CHECK(contains(kj::str("\n", ended.errors),
-      "\nwarning: cat/04.jpeg is not a JPEG file; left out (on_bad_record = \"skip\")\n"));
+      "\nwarning: cat/04.jpeg is neither a JPEG nor a PNG file; left out (on_bad_record = "
+      "\"skip\")\n"));
   CHECK(!contains(ended.errors, "import"));
 }
 
@@ -422,8 +424,8 @@ TEST_CASE("pack_records advises its own flags, and names what it leaves out") {
   auto packed = Command(more).wait();
   INFO(packed.errors);
   CHECK(packed.exitCode == 0);
-  CHECK(
-      contains(packed.errors, "warning: cat/04.jpeg is not a JPEG file; left out (--skip-bad)\n"));
+  CHECK(contains(packed.errors,
+      "warning: cat/04.jpeg is neither a JPEG nor a PNG file; left out (--skip-bad)\n"));
 }
 
 TEST_CASE("pack_records refuses what its command line names wrongly with exit code 2") {
