@@ -67,7 +67,7 @@ void feed(Bytes input) {
   }
   requireSamePart(decoder, input, shape);
   refusalOf([&]() { decoder.decode(input, {1, shape.height, shape.width}); });
-  refusalOf([&]() { io::keepJpeg(resized(), input, decoder); });
+  refusalOf([&]() { io::keepFile(resized(), input, decoder); });
 }
 
 }  // namespace fuzz
