@@ -130,8 +130,7 @@ Chunks readChunks(configs::Reader& reader, RecordOrder order) {
       "With `order = \"chunks\"`: records per chunk. Chunks begin at another record in each pass.",
       RECORDS, 128);
   chunks.window = reader.integer(KEYS[1],
-      "With `order = \"chunks\"`: so many chunks are drawn at a time, and their records are read "
-      "in "
+      "With `order = \"chunks\"`: how many chunks are drawn at a time. Their records are read in "
       "random order. All of these records should fit into memory. If records are stored by class, "
       "many small chunks give batches with more classes than a few large ones.",
       WINDOWS, 128);
@@ -143,7 +142,7 @@ LastBatch readLastBatch(configs::Reader& reader) {
   if (!reader.isManual() && !reader.has("last_batch")) return LastBatch::ROLL_OVER;
   return configs::chooseWord(reader, "last_batch",
       "What happens at the end of a pass to the records that are too few for another step of all "
-      "workers. Otherwise than with `roll_over`, all epochs have the same number of steps.",
+      "workers. With `discard` and `pad`, all epochs have the same number of steps.",
       LAST_BATCHES, "roll_over");
 }
 
@@ -160,21 +159,19 @@ bool reachesOver(kj::ArrayPtr<const View> views) {
 void readLabelFiles(configs::Reader& reader, DataConfig& config) {
   config.labels = reader.maybePath("labels",
       "For `image_folder`: a file with one line per image of `source`: `path<TAB>label`, `path "
-      "label`, or in a .lst file of MXNet `number<TAB>label<TAB>path`. Images that it does not "
-      "name "
-      "are left out. Absent = `labels.tsv` in the folder or archive or beside the archive, if "
-      "there "
-      "is one. In `labels.tsv`, a first line `#path<TAB>label<TAB>name` names a third column that "
-      "holds the name of the class.");
+      "label`, or in a .lst file of MXNet `number<TAB>label<TAB>path`. Images that the file does "
+      "not name are left out. Absent = `labels.tsv` in the folder or archive or beside the "
+      "archive, "
+      "if there is one. If the first line of `labels.tsv` is `#path<TAB>label<TAB>name`, the third "
+      "column holds the name of the class.");
   config.validationLabels = reader.maybePath("validation_labels",
       "The same for the images of `validation_source`, or, without it, for those images of "
-      "`source` "
-      "that are for validation.");
+      "`source` that are for validation.");
   config.classNames = reader.maybePath("class_names",
       "For `image_folder`: a file with one line per class, by label, that holds its name. If every "
       "class is a folder whose name begins one of the lines, as in ImageNet's synset_words.txt, "
-      "the "
-      "folders decide. Absent = the names of the folders, or those in `labels.tsv`.");
+      "each class gets the rest of its folder's line. Absent = the names of the folders, or those "
+      "in `labels.tsv`.");
   struct File {
     kj::StringPtr key;
     kj::Maybe<kj::String>& path;

@@ -170,8 +170,8 @@ constexpr DatasetKind ROWS[] = {
         "3×32×32, 10 classes.",
         &CIFAR10},
     {"cifar100",
-        "The same in 100 classes (Krizhevsky 2009): 50,000 training and 10,000 validation images "
-        "of 3×32×32, with the fine labels.",
+        "Small photographs in 100 classes (Krizhevsky 2009), by their fine labels: 50,000 training "
+        "and 10,000 validation images of 3×32×32.",
         &CIFAR100},
     {"idx",
         "Grey images of any size in MNIST's format, such as EMNIST, KMNIST or QMNIST. `source` is "
