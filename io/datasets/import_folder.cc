@@ -485,6 +485,22 @@ private:
 
 }  // namespace
 
+namespace {
+
+// Says which images two lists name for training and for validation.
+void tellOfBoth(
+    kj::StringPtr images, const Labels& training, const Labels& validation, Warn& warn) {
+  LeftOut both;
+  for (auto& entry: validation) {
+    if (training.find(entry.key) != nullptr) both.add(entry.key);
+  }
+  if (both.count() == 0) return;
+  warn(kj::str(counted(both.count(), "image", "images"), " of ", images,
+      both.count() == 1 ? " is" : " are", " both for training and for validation: ", both.names()));
+}
+
+}  // namespace
+
 kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& place,
     const kj::Maybe<ImagePlace>& validationPlace, RecordWriter& training, RecordWriter& validation,
     Progress& progress, Warn& warn) {
@@ -500,7 +516,10 @@ kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& p
     import.run(training, nullptr);
     FolderImport second(config, *own, config.names.validationSource, progress, warn);
     second.useClassesOf(import);
-    if (isShared) second.shareWith(import.ownLabels());
+    if (isShared) {
+      second.shareWith(import.ownLabels());
+      tellOfBoth(place.images, import.ownLabels(), ofValidation.labels, warn);
+    }
     second.id = import.id;
     second.run(validation, nullptr);
   } else {

@@ -98,6 +98,13 @@ TEST_CASE("importFolder: lists choose among the images of one folder") {
                                     images.scratch.path("train.lst"),
                                     " does not name: cat/12.jpg, dog/12.jpg"));
 
+  images.config.labels = list("train.lst", "7\t4\tcat/11.jpg\n9\t0\tdog/11.jpg\n");
+  imported = images.import();
+  REQUIRE(imported.warnings.size() == 3);
+  CHECK(imported.warnings[1] == kj::str("1 image of ", images.folder(),
+                                    " is both for training and for validation: "
+                                    "dog/11.jpg"));
+
   images.config.labels = list("train.lst", "7\t4\t1\tcat/11.jpg\n");
   CHECK(
       images.refusal() ==
