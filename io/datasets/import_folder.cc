@@ -483,10 +483,6 @@ private:
   uint64_t bad = 0;
 };
 
-}  // namespace
-
-namespace {
-
 // Says which images two lists name for training and for validation.
 void tellOfBoth(
     kj::StringPtr images, const Labels& training, const Labels& validation, Warn& warn) {
