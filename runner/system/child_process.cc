@@ -36,19 +36,29 @@ void say(const char* text) {
   (void)!::write(STDERR_FILENO, text, strlen(text));
 }
 
-// Runs in the child. Nothing here may allocate. The child must not keep the signal mask and the
-// handlers of the launcher.
+// Sets the signals that this thread does not get for now. Returns those that it did not get before.
+sigset_t blockSignals(const sigset_t& signals) {
+  sigset_t before;
+  KJ_SYSCALL(::pthread_sigmask(SIG_SETMASK, &signals, &before));
+  return before;
+}
+
+// Runs in the child, which begins with all signals blocked, because none may reach the launcher's
+// handlers here: they would speak in the launcher's name. Nothing here may allocate.
 [[noreturn]] void becomeProgram(pid_t launcher, const char* program, int input, int output,
     int errors, char* const* arguments) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);
+  // Ctrl-C goes to the launcher, which then takes the roles down in order.
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGTERM, SIG_DFL);
+  ::signal(SIGCHLD, SIG_DFL);
+  // nohup has it ignored.
+  if (::signal(SIGHUP, SIG_DFL) == SIG_IGN) ::signal(SIGHUP, SIG_IGN);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // Ctrl-C goes to the launcher, which then takes the roles down in order.
-  ::signal(SIGINT, SIG_IGN);
-  ::signal(SIGCHLD, SIG_DFL);
   ::dup2(input, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(errors, STDERR_FILENO);
@@ -111,6 +121,10 @@ ChildProcess::ChildProcess(kj::StringPtr name, kj::Maybe<kj::StringPtr> program,
   const char* path = nullptr;
   KJ_IF_MAYBE(other, program) path = other->cStr();
   pid_t launcher = ::getpid();
+  sigset_t all;
+  ::sigfillset(&all);
+  auto before = blockSignals(all);
+  KJ_DEFER(blockSignals(before));
   pid_t child;
   KJ_SYSCALL(child = ::fork(), "cannot start a process", name);
   if (child == 0) becomeProgram(launcher, path, in.read, out.write, err.write, argv.begin());

@@ -3,6 +3,10 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
+#include <fstream>
+#include <sstream>
+#include <string>
+
 #include "tests/text.h"
 
 namespace tests {
@@ -73,6 +77,17 @@ sinfo -N >&2
 exit 1
 )sh"_kj;
 
+// Returns the process that started `pid`, or 0 if `pid` has ended.
+pid_t parentOf(pid_t pid) {
+  std::ifstream stat(kj::str("/proc/", pid, "/stat").cStr());
+  // The program's name comes first, in parentheses. It may hold any character.
+  std::string line, state;
+  std::getline(stat, line);
+  pid_t parent = 0;
+  std::istringstream(line.substr(line.rfind(')') + 1)) >> state >> parent;
+  return parent;
+}
+
 }  // namespace
 
 kj::Maybe<kj::String> Slurm::whyNot() {
@@ -136,8 +151,16 @@ kj::Own<Command> Slurm::submit(kj::StringPtr file, kj::ArrayPtr<const kj::String
 
 Process Slurm::find(uint host, kj::StringPtr part) const {
   kj::Maybe<Process> found;
-  for (auto& process: hosts.processes(host)) {
-    if (contains(process.commandLine, part)) found = kj::mv(process);
+  auto processes = hosts.processes(host);
+  for (auto& process: processes) {
+    if (!contains(process.commandLine, part)) continue;
+    // A process that starts another is two for a moment, with the same command line.
+    pid_t parent = parentOf(process.pid);
+    bool isCopy = false;
+    for (auto& other: processes) {
+      isCopy = isCopy || (other.pid == parent && other.commandLine == process.commandLine);
+    }
+    if (!isCopy) found = Process{process.pid, kj::str(process.commandLine)};
   }
   return kj::mv(KJ_REQUIRE_NONNULL(found, "no such process", host, part));
 }
