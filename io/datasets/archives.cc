@@ -113,14 +113,19 @@ public:
     if (sizeHint > 0 && uint64_t(sizeHint) > bytesMax) refuse();
     // A damaged archive may claim any size. Memory beyond one block is taken as the bytes arrive.
     kj::Vector<kj::byte> bytes(kj::max(int64_t(0), kj::min(sizeHint, int64_t(BLOCK_BYTES))));
-    auto buffer = kj::heapArray<kj::byte>(BLOCK_BYTES);
+    kj::byte more[1024];
     for (;;) {
-      auto n = archive_read_data(handle, buffer.begin(), buffer.size());
+      size_t before = bytes.size();
+      bool isFull = before == bytes.capacity();
+      if (!isFull) bytes.resize(bytes.capacity());
+      auto n = isFull ? archive_read_data(handle, more, sizeof(more))
+                      : archive_read_data(handle, &bytes[before], bytes.size() - before);
       if (n < 0)
         configs::fail("cannot be read: ", cause(), ". The file may be incomplete: get it again");
+      if (!isFull) bytes.resize(before + n);
       if (n == 0) return bytes.releaseAsArray();
-      if (bytes.size() + n > bytesMax) refuse();
-      bytes.addAll(buffer.begin(), buffer.begin() + n);
+      if (before + n > bytesMax) refuse();
+      if (isFull) bytes.addAll(more, more + n);
     }
   }
 

@@ -20,8 +20,7 @@ namespace {
 // One image in HELD_OUT is for validation: images HELD_OUT-1, 2·HELD_OUT-1, …
 constexpr uint64_t HELD_OUT = 10;
 constexpr size_t IMAGE_FILE_BYTES_MAX = size_t(1) << 28;
-// Files are decoded at once until they have this many bytes.
-constexpr size_t WAITING_BYTES_MAX = size_t(1) << 24;
+constexpr uint64_t FILES_PER_REPORT = 16;
 
 // The endings of image names.
 constexpr kj::StringPtr ENDINGS[] = {".jpeg"_kj, ".jpg"_kj, ".png"_kj};
@@ -85,6 +84,14 @@ public:
     }
     list();
     auto members = open();
+    ImageKeeper keeper(config);
+    auto writeNext = [&]() {
+      KJ_IF_MAYBE(file, keeper.take()) {
+        write(*file, training, validation);
+        return true;
+      }
+      return false;
+    };
     for (;;) {
       kj::StringPtr path;
       KJ_IF_MAYBE(p, members->next()) {
@@ -93,7 +100,8 @@ public:
         break;
       }
       if (!isNamedAsImage(path) || !isLast(path)) continue;
-      auto& file = waiting.add();
+      if (keeper.isFull()) writeNext();
+      ImageFile file;
       file.path = kj::str(path);
       auto& label = KJ_ASSERT_NONNULL(labelOf(path));
       label.met = true;
@@ -101,12 +109,11 @@ public:
       file.label = label.number;
       file.problem =
           kj::runCatchingExceptions([&]() { file.bytes = members->read(IMAGE_FILE_BYTES_MAX); });
-      waiting_bytes += file.bytes.size();
-      if (waiting.size() >= keeper.filesAtOnce() || waiting_bytes >= WAITING_BYTES_MAX) {
-        write(training, validation);
-      }
+      keeper.add(kj::mv(file));
     }
-    write(training, validation);
+    while (writeNext()) {
+    }
+    progress("importing, images", done, labels.size());
     tellOfBadImages();
     checkAllMet();
   }
@@ -315,26 +322,21 @@ private:
     return nullptr;
   }
 
-  // Writes the images of the files that wait. Leaves out those that cannot be used, with a warning.
-  void write(RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
-    keeper.keep(waiting);
-    for (auto& file: waiting) {
-      auto& its = classes.findOrCreate(file.label, [&]() {
-        auto name = labelsFile == nullptr ? folderName(file.path) : kj::str(file.label);
-        return kj::HashMap<uint32_t, Class>::Entry{file.label, {kj::mv(name)}};
-      });
-      KJ_IF_MAYBE(e, file.problem) leaveOut(file.path, e->getDescription());
-      KJ_IF_MAYBE(kept, file.kept) {
-        bool isHeldOut = good % HELD_OUT == HELD_OUT - 1;
-        auto& writer = isHeldOut ? validation.orDefault(training) : training;
-        writer.add(file.label, id++, kept->encoding, kept->shape, kept->bytes, file.path);
-        ++its.good;
-        ++good;
-      }
+  // Writes the image of a file. Leaves it out, with a warning, if it cannot be used.
+  void write(const ImageFile& file, RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
+    auto& its = classes.findOrCreate(file.label, [&]() {
+      auto name = labelsFile == nullptr ? folderName(file.path) : kj::str(file.label);
+      return kj::HashMap<uint32_t, Class>::Entry{file.label, {kj::mv(name)}};
+    });
+    KJ_IF_MAYBE(e, file.problem) leaveOut(file.path, e->getDescription());
+    KJ_IF_MAYBE(kept, file.kept) {
+      bool isHeldOut = good % HELD_OUT == HELD_OUT - 1;
+      auto& writer = isHeldOut ? validation.orDefault(training) : training;
+      writer.add(file.label, id++, kept->encoding, kept->shape, kept->bytes, file.path);
+      ++its.good;
+      ++good;
     }
-    waiting.clear();
-    waiting_bytes = 0;
-    progress("importing, images", met, labels.size());
+    if (++done % FILES_PER_REPORT == 0) progress("importing, images", done, labels.size());
   }
 
   void leaveOut(kj::StringPtr path, kj::StringPtr why) {
@@ -470,15 +472,13 @@ private:
   LeftOut unlisted;       // images that the user's list does not name
   bool isNested = false;  // whether the archives in `images` are read like folders
   kj::HashMap<kj::String, uint32_t> samples;  // labels of WebDataset's samples
-  ImageKeeper keeper{config};
-  kj::Vector<ImageFile> waiting;
-  size_t waiting_bytes = 0;
   struct Class {
     kj::String name;  // its folder, or its number
     uint64_t good = 0;
   };
   kj::HashMap<uint32_t, Class> classes;  // by label
   uint64_t met = 0;                      // images that have a label
+  uint64_t done = 0;                     // of these, so many were written or left out
   uint64_t good = 0;
   uint64_t bad = 0;
 };

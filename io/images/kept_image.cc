@@ -1,9 +1,5 @@
 #include "io/images/kept_image.h"
 
-#include <kj/thread.h>
-#include <kj/vector.h>
-
-#include <atomic>
 #include <thread>
 
 #include "configs/language/failure.h"
@@ -42,49 +38,72 @@ KeptImage keep(const DataConfig& config, ImageView image) {
   return {encoding, image.shape, image.bytes, kj::mv(own)};
 }
 
-KeptImage keepFile(
-    const DataConfig& config, kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder) {
+KeptImage keepFile(const DataConfig& config, kj::ArrayPtr<const kj::byte> file, ImageTools& tools) {
   if (isPng(file)) {
     auto image = decodePng(file);
     return keep(config, {image.shape, Layout::PIXELS, image.pixels});
   }
   if (!isJpeg(file)) configs::fail("is neither a JPEG nor a PNG file");
-  auto shape = decoder.shapeOf(file);
-  // Files that stay unchanged are decoded too, because a header does not show that all pixels are
-  // there.
-  auto pixels = decoder.decode(file, shape);
+  auto shape = tools.decoder.shapeOf(file);
   auto orientation = orientationOf(file);
-  if (orientation != UPRIGHT) {
-    auto turned = upright(pixels, shape, orientation);
-    return keep(config, {shape, Layout::PIXELS, turned});
-  }
-  bool sameSize =
+  bool hasSize =
       config.resizeShortSide == 0 || kj::min(shape.height, shape.width) == config.resizeShortSide;
-  if (sameSize && config.encoding == Encoding::JPEG) {
-    return {Encoding::JPEG, shape, file, nullptr};
-  }
-  return keep(config, {shape, Layout::PIXELS, pixels});
+  bool isKept = hasSize && orientation == UPRIGHT && config.encoding == Encoding::JPEG;
+  // A header does not show that all pixels are there.
+  if (isKept && tools.checker.isSurelyWhole(file)) return {Encoding::JPEG, shape, file, nullptr};
+  auto pixels = tools.decoder.decode(file, shape);
+  if (isKept) return {Encoding::JPEG, shape, file, nullptr};
+  if (orientation == UPRIGHT) return keep(config, {shape, Layout::PIXELS, pixels});
+  auto turned = upright(pixels, shape, orientation);
+  return keep(config, {shape, Layout::PIXELS, turned});
 }
 
-ImageKeeper::ImageKeeper(const DataConfig& config)
-    : config(config),
-      decoders(kj::heapArray<JpegDecoder>(kj::max(1u, std::thread::hardware_concurrency()))) {}
-
-void ImageKeeper::keep(kj::ArrayPtr<ImageFile> files) {
-  std::atomic<size_t> next{0};
-  auto work = [&](JpegDecoder& decoder) {
-    for (size_t i; (i = next++) < files.size();) {
-      auto& file = files[i];
-      if (file.problem != nullptr) continue;
-      file.problem =
-          kj::runCatchingExceptions([&]() { file.kept = keepFile(config, file.bytes, decoder); });
-    }
-  };
-  kj::Vector<kj::Own<kj::Thread>> others;
-  for (size_t i = 1; i < kj::min(decoders.size(), files.size()); ++i) {
-    others.add(kj::heap<kj::Thread>([&work, &decoder = decoders[i]]() { work(decoder); }));
+ImageKeeper::ImageKeeper(const DataConfig& config): config(config) {
+  uint cores = kj::max(1u, std::thread::hardware_concurrency());
+  filesMax = 16 * cores;
+  for (uint i = 0; i < cores; ++i) {
+    threads.add(kj::heap<kj::Thread>([this]() { work(); }));
   }
-  work(decoders[0]);
+}
+
+ImageKeeper::~ImageKeeper() noexcept(false) {
+  jobs.lockExclusive()->isOver = true;
+  threads.clear();
+}
+
+void ImageKeeper::add(ImageFile file) {
+  ++count;
+  bytes += file.bytes.size();
+  jobs.lockExclusive()->all.push_back({kj::mv(file)});
+}
+
+kj::Maybe<ImageFile> ImageKeeper::take() {
+  if (count == 0) return nullptr;
+  auto file = jobs.when([](const Jobs& jobs) { return jobs.all.front().isDone; },
+      [](Jobs& jobs) {
+        auto file = kj::mv(jobs.all.front().file);
+        jobs.all.pop_front();
+        --jobs.begun;
+        return file;
+      });
+  --count;
+  bytes -= file.bytes.size();
+  return file;
+}
+
+void ImageKeeper::work() {
+  ImageTools tools;
+  auto canBegin = [](const Jobs& jobs) { return jobs.isOver || jobs.begun < jobs.all.size(); };
+  auto begin = [](Jobs& jobs) { return jobs.isOver ? nullptr : &jobs.all[jobs.begun++]; };
+  while (auto job = jobs.when(canBegin, begin)) {
+    auto& file = job->file;
+    if (file.problem == nullptr) {
+      file.problem =
+          kj::runCatchingExceptions([&]() { file.kept = keepFile(config, file.bytes, tools); });
+    }
+    auto locked = jobs.lockExclusive();
+    job->isDone = true;
+  }
 }
 
 }  // namespace io

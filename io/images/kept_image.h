@@ -3,10 +3,16 @@
 
 #include <kj/array.h>
 #include <kj/exception.h>
+#include <kj/mutex.h>
 #include <kj/string.h>
+#include <kj/thread.h>
+#include <kj/vector.h>
+
+#include <deque>
 
 #include "io/data_config.h"
 #include "io/images/jpeg.h"
+#include "io/images/jpeg_check.h"
 
 namespace io {
 
@@ -21,11 +27,16 @@ struct KeptImage {
 // Returns `image`, resized and encoded by `config`.
 KeptImage keep(const DataConfig& config, ImageView image);
 
+// What converts image files on one thread.
+struct ImageTools {
+  JpegDecoder decoder;
+  JpegChecker checker;
+};
+
 // Returns the image of a JPEG or PNG file. A JPEG file stays unchanged if `config` allows this and
-// Exif does not say that the camera was turned. It is decoded in any case. Throws if the file
-// cannot be used or decoded; the text begins with a verb.
-KeptImage keepFile(
-    const DataConfig& config, kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder);
+// Exif does not say that the camera was turned. Throws if the file cannot be used or decoded; the
+// text begins with a verb.
+KeptImage keepFile(const DataConfig& config, kj::ArrayPtr<const kj::byte> file, ImageTools& tools);
 
 // An image file of an import, and the result.
 struct ImageFile {
@@ -36,19 +47,42 @@ struct ImageFile {
   kj::Maybe<KeptImage> kept;         // may point to `bytes`
 };
 
-// Calls keepFile() on all cores. Decoding is most of the work of an import.
+// Calls keepFile() on all cores, while its caller reads the next files and writes the last results.
+// For one thread.
 class ImageKeeper {
 public:
+  // `config` must outlive it.
   explicit ImageKeeper(const DataConfig& config);
+  ~ImageKeeper() noexcept(false);
 
-  // How many files keep every core busy.
-  size_t filesAtOnce() const { return 4 * decoders.size(); }
-  // Sets `kept` or `problem` of each file that has no problem yet.
-  void keep(kj::ArrayPtr<ImageFile> files);
+  // Sets `kept` or `problem` of the file in the background, unless it has a problem.
+  void add(ImageFile file);
+  // Whether the files that were not taken yet keep every core busy, so that no other should be
+  // added.
+  bool isFull() const { return count >= filesMax || bytes >= BYTES_MAX; }
+  // Waits for the file that was added first, and returns it. Null if all were taken.
+  kj::Maybe<ImageFile> take();
 
 private:
+  static constexpr size_t BYTES_MAX = size_t(1) << 25;
+
+  struct Job {
+    ImageFile file;
+    bool isDone = false;
+  };
+  struct Jobs {
+    std::deque<Job> all;  // in their order; the address of each stays
+    size_t begun = 0;     // so many of them, from the first, were given to threads
+    bool isOver = false;
+  };
+
+  void work();
+
   const DataConfig& config;
-  kj::Array<JpegDecoder> decoders;  // one per core
+  size_t count = 0, bytes = 0;  // of the files that were not taken
+  size_t filesMax;
+  kj::MutexGuarded<Jobs> jobs;
+  kj::Vector<kj::Own<kj::Thread>> threads;
 };
 
 }  // namespace io

@@ -57,7 +57,8 @@ void requireSamePart(io::JpegDecoder& decoder, Bytes file, io::ImageShape shape)
 
 void feed(Bytes input) {
   // One for all inputs: a file that is refused must not disturb those after it.
-  static io::JpegDecoder decoder;
+  static io::ImageTools tools;
+  auto& decoder = tools.decoder;
   static io::CropReader crops(cropping());
   static auto pixels = kj::heapArray<float>(cropping().shape.size());
   auto shape = decoder.shapeOf(input);
@@ -65,9 +66,13 @@ void feed(Bytes input) {
   for (uint i = 0; i < 3; ++i) {
     refusalOf([&]() { crops.apply(record, cropping().draw(1, 0, i, shape), pixels); });
   }
+  if (tools.checker.isSurelyWhole(input)) {
+    must(refusalOf([&]() { decoder.decode(input, shape); }) == nullptr,
+        "a file that is surely whole can be decoded");
+  }
   requireSamePart(decoder, input, shape);
   refusalOf([&]() { decoder.decode(input, {1, shape.height, shape.width}); });
-  refusalOf([&]() { io::keepFile(resized(), input, decoder); });
+  refusalOf([&]() { io::keepFile(resized(), input, tools); });
 }
 
 }  // namespace fuzz
