@@ -13,6 +13,12 @@ SETTINGS = {
         "sweep.grid={ 'data.batch_size' = [2, 4], 'train.optimizer.learning_rate' = [0.1] }",
     ],
     "mxnet_cifar10_single": ["sweep.zip={ 'data.batch_size' = [2, 4] }"],
+    "mxnet_ilsvrc12_dist_async": ["sweep.grid={ 'train.optimizer.learning_rate' = [0.05] }"],
+    "mxnet_ilsvrc12_dist_sync": ["sweep.grid={ 'train.optimizer.learning_rate' = [0.05] }"],
+    "mxnet_ilsvrc12_ec2": [
+        "sweep.zip={ 'kvstore.mode' = ['device', 'dist_sync'], 'cluster.workers' = [1, 2]," +
+        " 'cluster.servers' = [0, 2] }",
+    ],
     "mxnet_test_data": [
         "sweep.zip={ 'data.dataset' = ['image_folder'], 'data.batch_size' = [4] }",
     ],
@@ -41,6 +47,11 @@ NEED_SOURCE = [
     "ilsvrc12_inception_bn_cuda",
     "imagenet_inception_bn",
     "imagenet_resized_crop",
+    "mxnet_ilsvrc12_crop",
+    "mxnet_ilsvrc12_dist_async",
+    "mxnet_ilsvrc12_dist_sync",
+    "mxnet_ilsvrc12_ec2",
+    "mxnet_ilsvrc12_single",
 ]
 
 def config_tests(files):
