@@ -21,10 +21,11 @@ TEST_CASE("RESULTS.md is what results/ makes of it") {
   CHECK(check.output == ""_kj);
 }
 
-TEST_CASE("The files that publish MXNet's asynchronous CIFAR-10 run have the means of its log") {
-  auto table = Command(
-      {PARSE_LOG, "tests/parse_log/multi_node_async.log", "--epochs", "1,10,20", "--format", "csv"})
-                   .wait();
+// Checks that each of `configs` publishes the accuracies that `log` has after `epochs` (such as
+// `1,10`): means over its workers.
+void checkPublished(kj::StringPtr log, kj::StringPtr epochs, uint count,
+    kj::ArrayPtr<const kj::StringPtr> configs) {
+  auto table = Command({PARSE_LOG, log, "--epochs", epochs, "--format", "csv"}).wait();
   INFO(table.output, table.errors);
   // A header, and a line for each epoch.
   auto lines = kj::str(table.output);
@@ -32,19 +33,29 @@ TEST_CASE("The files that publish MXNet's asynchronous CIFAR-10 run have the mea
   for (char* line = ::strtok(lines.begin(), "\n"); line != nullptr;
        line = ::strtok(nullptr, "\n")) {
     uint epoch;
-    double train, validation, time_s;
-    if (::sscanf(line, "%u,%lf,%lf,%lf", &epoch, &train, &validation, &time_s) != 4) continue;
+    double train, validation;
+    if (::sscanf(line, "%u,%lf,%lf", &epoch, &train, &validation) != 3) continue;
     ++rows;
     char row[100];
     ::snprintf(row, sizeof(row), "epoch = %u, train_accuracy = %.6f, validation_accuracy = %.6f",
         epoch, train, validation);
-    for (auto name:
-        {"cifar10_dist_async", "mxnet_cifar10_dist_async", "mxnet_dist_async_inception"}) {
+    for (auto name: configs) {
       CAPTURE(name);
       CHECK(contains(readFile(kj::str("configs/", name, ".toml")), row));
     }
   }
-  CHECK(rows == 3);
+  CHECK(rows == count);
+}
+
+TEST_CASE("The files that publish MXNet's asynchronous CIFAR-10 run have the means of its log") {
+  checkPublished("tests/parse_log/multi_node_async.log", "1,10,20", 3,
+      {"cifar10_dist_async", "mxnet_cifar10_dist_async", "mxnet_dist_async_inception"});
+}
+
+TEST_CASE("The file that publishes MXNet's asynchronous ILSVRC12 runs has means, not maxima") {
+  for (auto log: {"tests/parse_log/page_async.log", "tests/parse_log/page_async_fast.log"}) {
+    checkPublished(log, "5,10,15,20", 4, {"mxnet_ilsvrc12_dist_async"});
+  }
 }
 
 TEST_CASE("results/REFERENCE.md is what parse_log prints") {
