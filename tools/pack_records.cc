@@ -27,6 +27,9 @@ constexpr kj::StringPtr DESCRIPTION =
     "--source, the program looks for the data set in $RUNNER_DATASETS, then in Debian's "
     "installation folder, then at its official address.\n"
     "\n"
+    "If the program is killed while it packs images, the same command goes on from there, and "
+    "makes the same bytes.\n"
+    "\n"
     "Examples:\n"
     "  pack_records --dataset cifar10 records/cifar10\n"
     "  pack_records --dataset mnist --source mnist --encoding jpeg records/mnist\n"
@@ -206,7 +209,16 @@ private:
     });
     line.clear();
     KJ_IF_MAYBE(e, problem) {
-      if (runner::isInterrupted()) runner::endInterrupted();
+      if (runner::isInterrupted()) {
+        auto part = kj::str(out, ".part");
+        if (io::pathKind(part) == io::PathKind::FOLDER) {
+          interrupted = kj::str("\ninterrupted; ", out,
+              " is not complete. The same command goes on from here: ", part,
+              " holds what is packed\n");
+          runner::endAtInterrupt(interrupted);
+        }
+        runner::endInterrupted();
+      }
       kj::throwFatalException(kj::mv(*e));
     }
     for (auto name: {"training", "validation"}) {

@@ -15,10 +15,13 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "configs/language/environment.h"
 #include "configs/language/failure.h"
 #include "io/checksum.h"
+#include "io/datasets/bad_images.h"
 #include "io/datasets/import.h"
 #include "io/datasets/sources.h"
 #include "io/images/augment.h"
@@ -189,12 +192,26 @@ bool hasFile(kj::StringPtr folder, kj::StringPtr name) {
   return pathKind(kj::str(folder, "/", name)) == PathKind::FILE;
 }
 
-// This file lies in a folder while an import writes it. A folder without it is not ours.
+// This file lies in a folder while an import writes it. A folder without it is not ours. It holds
+// the mark of the import, by which another process knows whether it can go on with it.
 constexpr kj::StringPtr UNFINISHED_FILE = "unfinished"_kj;
+constexpr size_t MARK_BYTES_MAX = 4096;
 
-// Removes everything that a killed import has left in the folder `part`, and marks the folder as
-// that of an import. Throws if the folder holds anything that is not ours.
-void takeOver(const DataConfig& config, kj::StringPtr part) {
+// Returns what an import of a killed process must have in common with this one, so that this one
+// can go on with it: the records that it makes, and the start of the machine, because files that
+// were not synced may have holes after a loss of power. Empty if it cannot go on.
+kj::String markOf(const DataConfig& config, kj::StringPtr records) {
+  constexpr kj::StringPtr BOOT = "/proc/sys/kernel/random/boot_id"_kj;
+  std::string boot;
+  std::getline(std::ifstream(BOOT.cStr()), boot);
+  bool isFolder = config.dataset->source->format == DatasetSource::FOLDER;
+  if (!isFolder || boot.empty()) return kj::String();
+  return kj::str(records, " ", boot.c_str());
+}
+
+// Prepares the folder `part` for an import. Removes everything that a killed import has left there,
+// unless it has the same `mark`. Throws if the folder holds anything that is not ours.
+void takeOver(const DataConfig& config, kj::StringPtr part, kj::StringPtr mark) {
   auto filesystem = kj::newDiskFilesystem();
   auto folder = filesystem->getRoot().openSubdir(
       filesystem->getCurrentPath().evalNative(part), kj::WriteMode::MODIFY);
@@ -204,16 +221,24 @@ void takeOver(const DataConfig& config, kj::StringPtr part) {
         ", so it was not left by an unfinished import. Rename or remove it, or set ",
         config.names.folder, " to another folder");
   }
-  folder->openFile(kj::Path(UNFINISHED_FILE), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
+  bool isSame =
+      names.size() > 0 && mark.size() > 0 &&
+      readFile(kj::str(part, "/", UNFINISHED_FILE), MARK_BYTES_MAX).asPtr() == mark.asBytes();
+  if (isSame) return;
+  auto file =
+      folder->openFile(kj::Path(UNFINISHED_FILE), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
+  file->truncate(0);
   for (auto& name: names) {
     if (name != UNFINISHED_FILE) folder->remove(kj::Path(name));
   }
+  file->writeAll(mark);
 }
 
-// Makes the folder `part`, in which `into` will be made, and removes what a killed process left
-// there. The result holds the lock of the folder; a killed process leaves no lock. Throws if
-// another process has the lock, or if the folder is not an import's.
-kj::AutoCloseFd takeFolder(const DataConfig& config, kj::StringPtr part, kj::StringPtr into) {
+// Makes the folder `part`, in which `into` will be made, as takeOver() does. The result holds the
+// lock of the folder; a killed process leaves no lock. Throws if another process has the lock, or
+// if the folder is not an import's.
+kj::AutoCloseFd takeFolder(
+    const DataConfig& config, kj::StringPtr part, kj::StringPtr into, kj::StringPtr mark) {
   for (;;) {
     if (pathKind(part) == PathKind::FILE) failInTheWay(config, part);
     naming(part, into, [&]() { makeFolders(config, part); });
@@ -228,49 +253,61 @@ kj::AutoCloseFd takeFolder(const DataConfig& config, kj::StringPtr part, kj::Str
           config.names.folder, " to another folder");
     }
     if (!isOpenedAt(fd, part)) continue;
-    takeOver(config, part);
+    takeOver(config, part, mark);
     return owned;
   }
 }
 
 std::atomic<uint> imports(0);
 
-// Imports into a folder beside `into`, calls `complete` with that folder, and then moves it to
-// `into`. Replaces what is at `into`: a folder in which a file was deleted. A process that reads
-// that folder keeps its open files. Throws if another process does the same.
-void importInto(const DataConfig& config, kj::StringPtr into, Progress& progress, Warn& warn,
+// Imports `records`, as cacheName() names them, into a folder beside `into`, calls `complete` with
+// that folder, and then moves it to `into`. Replaces what is at `into`: a folder in which a file
+// was deleted. A process that reads that folder keeps its open files. Throws if another process
+// does the same.
+//
+// With `keepsIfInterrupted`, what was imported stays for the next call if `progress` throws.
+void importInto(const DataConfig& config, kj::StringPtr records, kj::StringPtr into,
+    bool keepsIfInterrupted, Progress& progress, Warn& warn,
     kj::FunctionParam<void(kj::StringPtr part)> complete) {
   auto part = kj::str(into, ".part");
   ++imports;
   KJ_DEFER(--imports);
-  auto locked = takeFolder(config, part, into);
+  auto mark = markOf(config, records);
+  auto locked = takeFolder(config, part, into, mark);
+  bool isKept = false;
+  Progress interruptible = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+    KJ_ON_SCOPE_FAILURE(isKept = keepsIfInterrupted && mark.size() > 0);
+    progress(what, done, total);
+  };
   naming(part, into, [&]() {
-    KJ_ON_SCOPE_FAILURE(removeFolder(part));
+    KJ_ON_SCOPE_FAILURE(if (!isKept) removeFolder(part));
     kj::Vector<kj::String> leftOut;
     Warn warnAndKeep = [&](kj::StringPtr sentence) {
       leftOut.add(kj::str(sentence));
       warn(sentence);
     };
-    importDataset(config, configs::environment("RUNNER_DATASETS"), part, progress, warnAndKeep);
+    importDataset(
+        config, configs::environment("RUNNER_DATASETS"), part, interruptible, warnAndKeep);
     writeLeftOut(part, leftOut);
     for (auto name: config.dataset->source->downloads) {
       ::unlink(kj::str(part, "/", name).cStr());
     }
     complete(part);
+    ::unlink(kj::str(part, "/", BAD_IMAGES_FILE).cStr());
     KJ_SYSCALL(::unlink(kj::str(part, "/", UNFINISHED_FILE).cStr()));
     removeFolder(into);
     moveIntoPlace(part, into);
   });
 }
 
-// Removes from `cache` what killed imports have left, for example downloads after Ctrl-C. An import
-// that still runs holds a lock.
-void removeUnfinished(kj::StringPtr cache) {
+// Removes from `cache` what killed imports have left, for example downloads after Ctrl-C, apart
+// from that of the folder `own`. An import that still runs holds a lock.
+void removeUnfinished(kj::StringPtr cache, kj::StringPtr own) {
   constexpr kj::StringPtr ENDING = ".part"_kj;
   auto filesystem = kj::newDiskFilesystem();
   auto folder = filesystem->getRoot().openSubdir(filesystem->getCurrentPath().evalNative(cache));
   for (auto& name: folder->listNames()) {
-    if (!name.endsWith(ENDING)) continue;
+    if (!name.endsWith(ENDING) || name == kj::str(own, ENDING)) continue;
     auto path = kj::str(cache, "/", name);
     auto lockPath = kj::str(path.slice(0, path.size() - ENDING.size()), ".lock");
     int fd = ::open(lockPath.cStr(), O_RDWR | O_CLOEXEC);
@@ -307,12 +344,15 @@ kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
     }
   }
   auto cache = configs::cacheFolder();
-  auto folder = kj::str(cache, "/", cacheName(config));
+  auto records = cacheName(config);
+  auto folder = kj::str(cache, "/", records);
   if (!isPacked(folder)) {
     makeFolders(config, cache);
-    removeUnfinished(cache);
+    removeUnfinished(cache, records);
     auto locked = lock(kj::str(folder, ".lock"), progress);
-    if (!isPacked(folder)) importInto(config, folder, progress, warn, [](kj::StringPtr) {});
+    if (!isPacked(folder)) {
+      importInto(config, records, folder, false, progress, warn, [](kj::StringPtr) {});
+    }
   }
   return folder;
 }
@@ -519,7 +559,7 @@ void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress
     }
   };
   refuseIfThere();
-  importInto(config, folder, progress, warn, [&](kj::StringPtr part) {
+  importInto(config, cacheName(config), folder, true, progress, warn, [&](kj::StringPtr part) {
     auto training = RecordDb::open(kj::str(part, "/", TRAINING_FILE));
     KJ_IF_MAYBE(shape, training->shape()) {
       // The mean image is part of the folder's purpose. Therefore a failure ends the command.

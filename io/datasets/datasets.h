@@ -77,6 +77,9 @@ kj::Array<kj::String> classNamesOf(const RecordDb& db);
 // Imports the data set of `config` into the new folder `into`, with its mean image if all images
 // have one shape. The folder appears when it is complete. Throws if it exists, or if another
 // process is making it. Also throws if `into`.part, in which the folder is made, is not ours.
+//
+// If the process is killed or `progress` throws, the images that were packed stay in `into`.part.
+// The next call with the same images and settings goes on with them.
 void packDataset(
     const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn = &configs::warn);
 

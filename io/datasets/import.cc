@@ -114,17 +114,23 @@ kj::String originOf(const DataConfig& config, kj::StringPtr source) {
 
 void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, kj::StringPtr into,
     Progress& progress, Warn& warn) {
-  auto training = RecordWriter::create(kj::str(into, "/", TRAINING_FILE), config.names.folder);
-  auto validation = RecordWriter::create(kj::str(into, "/", VALIDATION_FILE), config.names.folder);
   auto& kind = *config.dataset;
+  bool isFolder = kind.source->format == DatasetSource::FOLDER;
+  auto writerOf = [&](kj::StringPtr file) {
+    auto path = kj::str(into, "/", file);
+    return isFolder ? RecordWriter::resume(path, config.names.folder, progress)
+                    : RecordWriter::create(path, config.names.folder);
+  };
+  auto training = writerOf(TRAINING_FILE), validation = writerOf(VALIDATION_FILE);
   kj::Array<kj::String> classNames;
   kj::String source;
-  if (kind.source->format == DatasetSource::FOLDER) {
+  if (isFolder) {
     auto place = findImages(config, datasets);
     auto validationPlace = findValidationImages(config, datasets);
     source = kj::str(baseName(place.images));
-    classNames =
-        importFolder(config, place, validationPlace, *training, *validation, progress, warn);
+    BadImages badImages(into);
+    classNames = importFolder(
+        config, place, validationPlace, *training, *validation, badImages, progress, warn);
   } else {
     kj::Vector<kj::StringPtr> names;
     kj::Array<kj::String> paths;

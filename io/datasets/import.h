@@ -16,7 +16,8 @@ constexpr kj::StringPtr VALIDATION_FILE = "validation.mdb"_kj;
 // Finds the files of the data set of `config` (see sources.h), or downloads them. Writes its
 // training and validation records into the existing folder `into`, with `config.encoding` and
 // `config.resizeShortSide`. Ids count the images of each database in their original order. Those of
-// an image folder count over both (see import_folder.h, also for `warn`).
+// an image folder count over both (see import_folder.h, also for `warn`). Images that a killed
+// process has written into `into` already are kept.
 void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, kj::StringPtr into,
     Progress& progress, Warn& warn);
 

@@ -52,12 +52,13 @@ class FolderImport {
 public:
   // `setting` is what messages call the setting that names `place`.
   FolderImport(const DataConfig& config, const ImagePlace& place, kj::StringPtr setting,
-      Progress& progress, Warn& warn)
+      BadImages& badImages, Progress& progress, Warn& warn)
       : config(config),
         images(place.images),
         place(place),
         setting(setting),
         isArchive(pathKind(place.images) == PathKind::FILE),
+        badImages(badImages),
         progress(progress),
         warn(warn) {}
 
@@ -66,8 +67,9 @@ public:
   // Before run(): `labels`, which must outlive it, names images of the same place for another use.
   void shareWith(const Labels& labels) { otherLabels = &labels; }
   const Labels& ownLabels() const { return labels; }
-  // Before run(): the number of the first image. After it: the number of the next one.
-  uint64_t id = 0;
+  // Before run(): the number of the first image that is written, and of the first one at all. After
+  // it: those of the next ones.
+  uint64_t id = 0, number = 0;
   // After run(): the names of the classes by label, or none.
   kj::Array<kj::String> classNames;
 
@@ -100,15 +102,21 @@ public:
         break;
       }
       if (!isNamedAsImage(path) || !isLast(path)) continue;
-      if (keeper.isFull()) writeNext();
       ImageFile file;
       file.path = kj::str(path);
       auto& label = KJ_ASSERT_NONNULL(labelOf(path));
       label.met = true;
       ++met;
+      if (hasKept(training, validation)) {
+        // Which record an image has depends on those before it.
+        while (writeNext()) {
+        }
+        if (isKept(path, label.number, training, validation)) continue;
+      }
       file.label = label.number;
       file.problem =
           kj::runCatchingExceptions([&]() { file.bytes = members->read(IMAGE_FILE_BYTES_MAX); });
+      if (keeper.isFull()) writeNext();
       keeper.add(kj::mv(file));
     }
     while (writeNext()) {
@@ -119,6 +127,18 @@ public:
   }
 
 private:
+  struct Class {
+    kj::String name;  // its folder, or its number
+    uint64_t good = 0;
+  };
+
+  Class& classOf(kj::StringPtr path, uint32_t label) {
+    return classes.findOrCreate(label, [&]() {
+      auto name = labelsFile == nullptr ? folderName(path) : kj::str(label);
+      return kj::HashMap<uint32_t, Class>::Entry{label, {kj::mv(name)}};
+    });
+  }
+
   kj::Own<Members> open() { return isNested ? openNested(images) : Members::open(images); }
 
   void take(LabelList list) {
@@ -322,28 +342,64 @@ private:
     return nullptr;
   }
 
+  static bool hasKept(const RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
+    KJ_IF_MAYBE(v, validation) {
+      if (v->hasKept()) return true;
+    }
+    return training.hasKept();
+  }
+
+  // Whether the process before this one has written the next image, or has left it out.
+  bool isKept(kj::StringPtr path, uint32_t label, RecordWriter& training,
+      kj::Maybe<RecordWriter&> validation) {
+    KJ_IF_MAYBE(reason, badImages.find(number)) {
+      classOf(path, label);
+      leaveOut(path, *reason);
+    } else if (writerOfNext(training, validation).takeKept(label, id, path)) {
+      countWritten(path, label);
+    } else {
+      return false;
+    }
+    countDone();
+    return true;
+  }
+
   // Writes the image of a file. Leaves it out, with a warning, if it cannot be used.
   void write(const ImageFile& file, RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
-    auto& its = classes.findOrCreate(file.label, [&]() {
-      auto name = labelsFile == nullptr ? folderName(file.path) : kj::str(file.label);
-      return kj::HashMap<uint32_t, Class>::Entry{file.label, {kj::mv(name)}};
-    });
-    KJ_IF_MAYBE(e, file.problem) leaveOut(file.path, e->getDescription());
-    KJ_IF_MAYBE(kept, file.kept) {
-      bool isHeldOut = good % HELD_OUT == HELD_OUT - 1;
-      auto& writer = isHeldOut ? validation.orDefault(training) : training;
-      writer.add(file.label, id++, kept->encoding, kept->shape, kept->bytes, file.path);
-      ++its.good;
-      ++good;
+    classOf(file.path, file.label);
+    KJ_IF_MAYBE(e, file.problem) {
+      if (config.onBadRecord == BadRecordPolicy::FAIL) {
+        configs::fail("cannot import ", printable(file.path), " of ", images, ": it ",
+            e->getDescription(), ". Repair or remove it, or ", config.names.skip);
+      }
+      badImages.add(number, e->getDescription());
+      leaveOut(file.path, e->getDescription());
     }
+    KJ_IF_MAYBE(kept, file.kept) {
+      writerOfNext(training, validation)
+          .add(file.label, id, kept->encoding, kept->shape, kept->bytes, file.path);
+      countWritten(file.path, file.label);
+    }
+    countDone();
+  }
+
+  RecordWriter& writerOfNext(RecordWriter& training, kj::Maybe<RecordWriter&> validation) const {
+    bool isHeldOut = good % HELD_OUT == HELD_OUT - 1;
+    return isHeldOut ? validation.orDefault(training) : training;
+  }
+
+  void countWritten(kj::StringPtr path, uint32_t label) {
+    ++id;
+    ++good;
+    ++classOf(path, label).good;
+  }
+
+  void countDone() {
+    ++number;
     if (++done % FILES_PER_REPORT == 0) progress("importing, images", done, labels.size());
   }
 
   void leaveOut(kj::StringPtr path, kj::StringPtr why) {
-    if (config.onBadRecord == BadRecordPolicy::FAIL) {
-      configs::fail("cannot import ", printable(path), " of ", images, ": it ", why,
-          ". Repair or remove it, or ", config.names.skip);
-    }
     ++bad;
     warn(kj::str(printable(path), " ", why, "; left out (", config.names.skipped, ")"));
   }
@@ -456,6 +512,7 @@ private:
   const ImagePlace& place;
   kj::StringPtr setting;
   const bool isArchive;
+  BadImages& badImages;
   Progress& progress;
   Warn& warn;
 
@@ -472,13 +529,9 @@ private:
   LeftOut unlisted;       // images that the user's list does not name
   bool isNested = false;  // whether the archives in `images` are read like folders
   kj::HashMap<kj::String, uint32_t> samples;  // labels of WebDataset's samples
-  struct Class {
-    kj::String name;  // its folder, or its number
-    uint64_t good = 0;
-  };
-  kj::HashMap<uint32_t, Class> classes;  // by label
-  uint64_t met = 0;                      // images that have a label
-  uint64_t done = 0;                     // of these, so many were written or left out
+  kj::HashMap<uint32_t, Class> classes;       // by label
+  uint64_t met = 0;                           // images that have a label
+  uint64_t done = 0;                          // of these, so many were written or left out
   uint64_t good = 0;
   uint64_t bad = 0;
 };
@@ -499,8 +552,8 @@ void tellOfBoth(
 
 kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& place,
     const kj::Maybe<ImagePlace>& validationPlace, RecordWriter& training, RecordWriter& validation,
-    Progress& progress, Warn& warn) {
-  FolderImport import(config, place, config.names.source, progress, warn);
+    BadImages& badImages, Progress& progress, Warn& warn) {
+  FolderImport import(config, place, config.names.source, badImages, progress, warn);
   KJ_IF_MAYBE(own, validationPlace) {
     // Two lists may divide the images of one place.
     bool isShared = own->images == place.images && own->isChosen;
@@ -510,13 +563,14 @@ kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& p
       import.shareWith(ofValidation.labels);
     }
     import.run(training, nullptr);
-    FolderImport second(config, *own, config.names.validationSource, progress, warn);
+    FolderImport second(config, *own, config.names.validationSource, badImages, progress, warn);
     second.useClassesOf(import);
     if (isShared) {
       second.shareWith(import.ownLabels());
       tellOfBoth(place.images, import.ownLabels(), ofValidation.labels, warn);
     }
     second.id = import.id;
+    second.number = import.number;
     second.run(validation, nullptr);
   } else {
     import.run(training, validation);

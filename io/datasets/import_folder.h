@@ -3,6 +3,7 @@
 #pragma once
 
 #include "io/data_config.h"
+#include "io/datasets/bad_images.h"
 #include "io/datasets/sources.h"
 #include "io/left_out.h"
 #include "io/progress.h"
@@ -26,8 +27,11 @@ namespace io {
 // `config.onBadRecord`. Entries that are not files are named and left out. Throws if a labelled
 // image is missing, if an image has no label, if an archive has two files of labels, or if there is
 // no image at all. Also throws as labelsByFolder() does.
+//
+// What the writers have kept of a killed process, and what it noted in `badImages`, is not imported
+// again. The result is the same as without the kill.
 kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& place,
     const kj::Maybe<ImagePlace>& validationPlace, RecordWriter& training, RecordWriter& validation,
-    Progress& progress, Warn& warn);
+    BadImages& badImages, Progress& progress, Warn& warn);
 
 }  // namespace io

@@ -60,7 +60,7 @@ KeptImage keepFile(const DataConfig& config, kj::ArrayPtr<const kj::byte> file, 
 
 ImageKeeper::ImageKeeper(const DataConfig& config): config(config) {
   uint cores = kj::max(1u, std::thread::hardware_concurrency());
-  filesMax = 16 * cores;
+  filesMax = 64 * cores;
   for (uint i = 0; i < cores; ++i) {
     threads.add(kj::heap<kj::Thread>([this]() { work(); }));
   }

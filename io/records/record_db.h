@@ -95,15 +95,26 @@ struct RecordsOrigin {
   kj::StringPtr facts;  // the later result of RecordDb::origin()
 };
 
-// Writes records in order, from 0. Before finish(), nothing is visible under `path`. Without
-// finish(), the destructor removes what was written. Throws with path and cause if the disk is
-// full.
+// Writes records in order, from 0. Before finish(), nothing is visible under `path`. Throws with
+// path and cause if the disk is full. Messages advise to set `setting` to another folder.
 class RecordWriter {
 public:
-  // Messages advise to set `setting` to another folder.
+  // Without finish(), the destructor removes what was written.
   static kj::Own<RecordWriter> create(
       kj::StringPtr path, kj::StringPtr setting = "RUNNER_CACHE"_kj);
+  // Goes on with the records that an earlier process has left, finished or not, after checking
+  // them. If there are none, or if they are damaged, begins anew. Without finish(), the destructor
+  // leaves what was written for the next call. At most one process may use a `path` at a time, and
+  // the machine must not have lost its power meanwhile.
+  static kj::Own<RecordWriter> resume(
+      kj::StringPtr path, kj::StringPtr setting, Progress& progress);
   virtual ~RecordWriter() noexcept(false) = default;
+
+  // Whether there are still records that were left. They come before the first add().
+  virtual bool hasKept() const = 0;
+  // Counts the next of these records as added. Returns false if there is none. Throws if it has
+  // another label or number.
+  virtual bool takeKept(uint32_t label, uint64_t id, kj::StringPtr source) = 0;
   // `source` is the path of the image's file in the imported data. Either all records have one, or
   // none has.
   virtual void add(uint32_t label, uint64_t id, Encoding encoding, ImageShape shape,

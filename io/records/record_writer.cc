@@ -13,6 +13,7 @@
 #include "configs/language/warning.h"
 #include "io/checksum.h"
 #include "io/paths.h"
+#include "io/records/lmdb_file.h"
 #include "io/records/record_db.h"
 #include "io/records/record_format.h"
 
@@ -76,26 +77,70 @@ public:
 };
 
 // A commit after this many bytes keeps the number of dirty pages small.
-constexpr size_t COMMIT_BYTES = size_t(64) << 20;
+constexpr size_t COMMIT_BYTES = size_t(16) << 20;
 // Address space beyond the end of the file: more than a transaction and its largest record need.
 constexpr size_t MAP_AHEAD_BYTES = size_t(1) << 30;
+constexpr uint64_t RECORDS_PER_REPORT = 1000;
 constexpr size_t PAYLOAD_BYTES_MAX = size_t(1) << 28;
 
 class LmdbRecordWriter final: public RecordWriter {
 public:
-  LmdbRecordWriter(kj::StringPtr path, kj::StringPtr setting)
-      : name(kj::str(path)), part(kj::str(path, ".part-", ::getpid())), setting(kj::str(setting)) {
-    removePart();
+  // What happens to the temporary file of a process that ended before finish().
+  enum class Rest { REMOVED, KEPT };
+
+  // Call open() before anything else but readKept().
+  LmdbRecordWriter(kj::StringPtr path, kj::String temporary, kj::StringPtr setting, Rest rest)
+      : name(kj::str(path)), part(kj::mv(temporary)), setting(kj::str(setting)), rest(rest) {}
+
+  // Takes over the records in the temporary file. Returns whether it is whole. LMDB itself would
+  // not survive one that is damaged. Throws what `progress` throws.
+  bool readKept(Progress& progress) {
+    kj::Maybe<LmdbFile> file;
+    auto open = [&]() { file.emplace(part, kj::str(part, " can no longer be read")); };
+    if (kj::runCatchingExceptions(open) != nullptr) return false;
+    kj::Maybe<kj::ArrayPtr<const kj::byte>> value;
+    auto find = [&](uint64_t key) {
+      return kj::runCatchingExceptions([&]() { value = KJ_ASSERT_NONNULL(file).find(key); }) ==
+             nullptr;
+    };
+    for (;;) {
+      if (!find(kept)) return false;
+      KJ_IF_MAYBE(bytes, value) {
+        auto header = headerOf(*bytes);
+        if (header == nullptr) return false;
+        countIn(KJ_ASSERT_NONNULL(header), *bytes);
+      } else {
+        break;
+      }
+      if (++kept % RECORDS_PER_REPORT == 0) {
+        progress("checking the images that are packed already", kept, 0);
+      }
+    }
+    if (!find(DESCRIPTION_KEY)) return false;
+    isComplete = value != nullptr;
+    // The first of what follows the records.
+    return find(PATH_KEYS) && (value == nullptr || isComplete);
+  }
+
+  // Opens the temporary file, or makes it.
+  void open() {
     // finish() syncs once.
-    environment.emplace(part, name, this->setting, MDB_NOSYNC, 2 * MAP_AHEAD_BYTES, "create");
     mapBytes = 2 * MAP_AHEAD_BYTES;
+    environment.emplace(part, name, setting, MDB_NOSYNC, mapBytes, "create");
     begin();
+  }
+
+  void removePart() {
+    if (::unlink(part.cStr()) != 0 && errno != ENOENT) {
+      configs::warn(
+          kj::str("cannot remove the unfinished record database ", part, ": ", strerror(errno)));
+    }
   }
 
   ~LmdbRecordWriter() noexcept(false) {
     if (txn != nullptr) mdb_txn_abort(txn);
     environment = nullptr;
-    removePart();
+    if (rest == Rest::REMOVED) removePart();
   }
 
   void add(uint32_t label, uint64_t id, Encoding encoding, ImageShape shape,
@@ -103,6 +148,7 @@ public:
     KJ_REQUIRE(shape.channels <= 255 && bytes.size() <= PAYLOAD_BYTES_MAX &&
                    label < std::numeric_limits<int32_t>::max(),
         "a record is too large", name, id);
+    KJ_REQUIRE(!hasKept() && !isComplete, "there are records that were not taken", name, id);
     RecordHeader header = {{'R', 'R', 'E', 'C'}, RECORD_VERSION, static_cast<uint8_t>(encoding),
         static_cast<uint8_t>(shape.channels), label, shape.height, shape.width,
         static_cast<uint32_t>(bytes.size()), id, 0, 0};
@@ -110,22 +156,78 @@ public:
     auto value = put(records, sizeof(header) + bytes.size());
     memcpy(value, &header, sizeof(header));
     memcpy(value + sizeof(header), bytes.begin(), bytes.size());
-    digest.update(kj::arrayPtr(value, sizeof(header) + bytes.size()));
-
-    classes = kj::max(classes, label + 1);
-    if (records == 0) common = shape;
-    KJ_IF_MAYBE(c, common) {
-      if (!(*c == shape)) common = nullptr;
-    }
+    countIn(header, kj::arrayPtr(value, sizeof(header) + bytes.size()));
     ++records;
-    if (source.size() > 0) sources.add(kj::str(source));
-    KJ_REQUIRE(sources.size() == 0 || sources.size() == records, "a record has no source", id);
+    addSource(id, source);
     commitIfLarge();
   }
 
   uint64_t count() const override { return records; }
 
+  bool hasKept() const override { return records < kept; }
+
+  bool takeKept(uint32_t label, uint64_t id, kj::StringPtr source) override {
+    if (!hasKept()) return false;
+    Key key(records);
+    auto keyVal = key.val();
+    MDB_val value;
+    check(mdb_get(txn, dbi, &keyVal, &value), "read");
+    RecordHeader header;
+    memcpy(&header, value.mv_data, sizeof(header));
+    if (header.label != label || header.id != id) {
+      configs::fail("the unfinished record database ", part, " is not of these images. Remove it");
+    }
+    ++records;
+    addSource(id, source);
+    return true;
+  }
+
   void finish(const RecordsOrigin& origin) override {
+    KJ_REQUIRE(!hasKept() && (!isComplete || records == kept), "it has more records", name);
+    if (!isComplete) complete(origin);
+    commit();
+    KJ_IF_MAYBE(e, environment) {
+      check(mdb_env_sync(e->env, 1), "sync");
+    }
+    environment = nullptr;
+    moveIntoPlace(part, name);
+  }
+
+private:
+  void check(int result, kj::StringPtr doing) const {
+    Environment::check(result, name, doing, setting);
+  }
+
+  // Returns the header of a record's value. Null if the value is damaged.
+  static kj::Maybe<RecordHeader> headerOf(kj::ArrayPtr<const kj::byte> value) {
+    RecordHeader header;
+    if (value.size() < sizeof(header)) return nullptr;
+    memcpy(&header, value.begin(), sizeof(header));
+    auto bytes = value.slice(sizeof(header), value.size());
+    bool isWhole = memcmp(header.magic, "RREC", 4) == 0 && header.version == RECORD_VERSION &&
+                   header.size == bytes.size() && header.crc == checksum(header, bytes);
+    if (!isWhole) return nullptr;
+    return header;
+  }
+
+  // Counts the value of the next record in.
+  void countIn(const RecordHeader& header, kj::ArrayPtr<const kj::byte> value) {
+    digest.update(value);
+    ImageShape shape = {header.channels, header.height, header.width};
+    if (classes == 0) common = shape;
+    KJ_IF_MAYBE(c, common) {
+      if (!(*c == shape)) common = nullptr;
+    }
+    classes = kj::max(classes, header.label + 1);
+  }
+
+  void addSource(uint64_t id, kj::StringPtr source) {
+    if (source.size() > 0) sources.add(kj::str(source));
+    KJ_REQUIRE(sources.size() == 0 || sources.size() == records, "a record has no source", id);
+  }
+
+  // Writes what follows the records.
+  void complete(const RecordsOrigin& origin) {
     for (auto i: kj::indices(sources)) {
       putText(PATH_KEYS + i, sources[i]);
       commitIfLarge();
@@ -143,17 +245,6 @@ public:
     memcpy(description.digest, sum.begin(), sizeof(description.digest));
     description.crc = checksum(description);
     memcpy(put(DESCRIPTION_KEY, sizeof(description)), &description, sizeof(description));
-    commit();
-    KJ_IF_MAYBE(e, environment) {
-      check(mdb_env_sync(e->env, 1), "sync");
-    }
-    environment = nullptr;
-    moveIntoPlace(part, name);
-  }
-
-private:
-  void check(int result, kj::StringPtr doing) const {
-    Environment::check(result, name, doing, setting);
   }
 
   // Returns room for the value of `number`, to be filled before the next call. Keys come in order,
@@ -178,8 +269,9 @@ private:
     MDB_stat stat;
     check(mdb_env_info(env, &info), "write");
     check(mdb_env_stat(env, &stat), "write");
-    if ((info.me_last_pgno + 1) * stat.ms_psize + MAP_AHEAD_BYTES > mapBytes) {
-      mapBytes *= 2;
+    size_t needed = (info.me_last_pgno + 1) * stat.ms_psize + MAP_AHEAD_BYTES;
+    if (needed > mapBytes) {
+      while (needed > mapBytes) mapBytes *= 2;
       check(mdb_env_set_mapsize(env, mapBytes), "write");
     }
     check(mdb_txn_begin(env, nullptr, 0, &txn), "write");
@@ -191,7 +283,10 @@ private:
     if (uncommittedBytes <= COMMIT_BYTES) return;
     commit();
     startWriting();
-    begin();
+    // LMDB leaves what its memory held before in the unused parts of pages. A process that goes on
+    // with this file has no such memory, and must write the same bytes.
+    environment = nullptr;
+    open();
   }
 
   void commit() {
@@ -209,16 +304,10 @@ private:
     ::sync_file_range(file, 0, 0, SYNC_FILE_RANGE_WRITE);
   }
 
-  void removePart() {
-    if (::unlink(part.cStr()) != 0 && errno != ENOENT) {
-      configs::warn(
-          kj::str("cannot remove the unfinished record database ", part, ": ", strerror(errno)));
-    }
-  }
-
   kj::String name;
   kj::String part;
   kj::String setting;
+  Rest rest;
   kj::Maybe<Environment> environment;
   size_t mapBytes = 0;
   MDB_txn* txn = nullptr;
@@ -229,12 +318,36 @@ private:
   kj::Vector<kj::String> sources;  // one per record, or none
   kj::Maybe<ImageShape> common;
   Sha256 digest;
+  uint64_t kept = 0;        // of the records, those of a killed process
+  bool isComplete = false;  // whether that process had written what follows the records
 };
 
 }  // namespace
 
 kj::Own<RecordWriter> RecordWriter::create(kj::StringPtr path, kj::StringPtr setting) {
-  return kj::heap<LmdbRecordWriter>(path, setting);
+  auto writer = kj::heap<LmdbRecordWriter>(
+      path, kj::str(path, ".part-", ::getpid()), setting, LmdbRecordWriter::Rest::REMOVED);
+  writer->removePart();
+  writer->open();
+  return writer;
+}
+
+kj::Own<RecordWriter> RecordWriter::resume(
+    kj::StringPtr path, kj::StringPtr setting, Progress& progress) {
+  auto part = kj::str(path, ".part");
+  if (pathKind(part) == PathKind::NOTHING && pathKind(path) == PathKind::FILE) {
+    moveIntoPlace(path, part);
+  }
+  auto make = [&]() {
+    return kj::heap<LmdbRecordWriter>(path, kj::str(part), setting, LmdbRecordWriter::Rest::KEPT);
+  };
+  auto writer = make();
+  if (pathKind(part) == PathKind::FILE && !writer->readKept(progress)) {
+    writer = make();
+    writer->removePart();
+  }
+  writer->open();
+  return writer;
 }
 
 }  // namespace io

@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "io/datasets/import_folder.h"
 
@@ -28,8 +29,10 @@ Imported Images::import() {
   Warn warn = [&](kj::StringPtr sentence) { result.warnings.add(kj::str(sentence)); };
   auto training = RecordWriter::create(scratch.path("training.mdb"));
   auto validation = RecordWriter::create(scratch.path("validation.mdb"));
+  BadImages badImages(scratch.path(""));
   result.classNames = importFolder(config, findImages(config, nullptr),
-      findValidationImages(config, nullptr), *training, *validation, progress, warn);
+      findValidationImages(config, nullptr), *training, *validation, badImages, progress, warn);
+  ::unlink(scratch.path(BAD_IMAGES_FILE).cStr());
   training->finish();
   validation->finish();
   for (auto name: {"training.mdb", "validation.mdb"}) {

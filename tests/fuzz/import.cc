@@ -3,6 +3,7 @@
 // liblzma takes the memory that the head of an xz file asks for, and touches it only as data come.
 // Therefore this target needs -malloc_limit_mb=1500.
 #include <kj/filesystem.h>
+#include <unistd.h>
 
 #include "io/datasets/archives.h"
 #include "io/datasets/import_folder.h"
@@ -39,7 +40,10 @@ void importImages(kj::StringPtr path, bool validates) {
   io::Warn warn = [](kj::StringPtr) {};
   kj::Maybe<io::ImagePlace> validationPlace;
   if (validates) validationPlace = io::ImagePlace{kj::str(path), nullptr};
-  io::importFolder(config, place, validationPlace, *training, *validation, progress, warn);
+  ::unlink(kj::str(folder(), "/", io::BAD_IMAGES_FILE).cStr());
+  io::BadImages badImages(folder());
+  io::importFolder(
+      config, place, validationPlace, *training, *validation, badImages, progress, warn);
 }
 
 }  // namespace
