@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "runner/logs/verb_times.h"
 #include "runner/system/files.h"
 #include "runner/system/terminal.h"
 #include "runner/text/fitted_text.h"
@@ -54,6 +55,10 @@ kj::String progressText(const Progress& progress) {
     parts.add(kj::str("step ", progress.step, '/', progress.steps));
     KJ_IF_MAYBE(speed, progress.imagesPerS) {
       parts.add(kj::str(rateText(*speed), " images/s"));
+      if (progress.readShare >= READER_BOUND_MIN) {
+        parts.back() = kj::str(
+            parts.back(), " (reader-bound: ", figureText(100 * progress.readShare, 0), " %)");
+      }
     }
   }
   KJ_IF_MAYBE(loss, progress.loss) {

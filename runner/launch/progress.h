@@ -31,10 +31,15 @@ struct Progress {
 
   // Whether the epoch's steps are done, and the workers validate.
   bool validating = false;
+
+  // The part of the epoch's steps, from 0 to 1, in which workers waited for records.
+  double readShare = 0;
 };
 
 // Returns `epoch 3/10  step 1170/3900  812 images/s  loss 0.412  accuracy 0.861  ETA 1:23`, without
-// the parts that are null. During validation: `epoch 3/10  validating  loss 0.412  accuracy 0.861`.
+// the parts that are null. If workers wait for records for a tenth of the time or more, the speed
+// is `812 images/s (reader-bound: 31 %)`. During validation: `epoch 3/10  validating  loss 0.412
+// accuracy 0.861`.
 kj::String progressText(const Progress& progress);
 
 // Returns `unpacking images, bytes: 64,546,447 of 129,050,204 (50 %)`. A `total` of 0 is not known.

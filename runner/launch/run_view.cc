@@ -35,6 +35,7 @@ kj::Maybe<kj::String> RunView::note(Event::Reader event) {
   text.step = lastStep;
   text.steps = steps;
   if (now.getImagesPerS() > 0) text.imagesPerS = now.getImagesPerS();
+  text.readShare = now.getReadShare();
   // NaN: no figure has been measured yet.
   if (!std::isnan(now.getLoss())) text.loss = now.getLoss();
   if (!std::isnan(now.getAccuracy())) text.accuracy = now.getAccuracy();

@@ -45,6 +45,23 @@ TEST_CASE("RunView: shows the remaining time while workers train, not while they
   CHECK_FALSE(contains(validating, "ETA"));
 }
 
+TEST_CASE("RunView: says how long workers wait for records, if that is long") {
+  TestView view;
+  auto textWith = [&](double share) {
+    capnp::MallocMessageBuilder message;
+    auto progress = message.initRoot<Event>().initProgress();
+    progress.setEpoch(1);
+    progress.setStep(50);
+    progress.setImagesPerS(64);
+    progress.setReadShare(share);
+    progress.setLoss(kj::nan());
+    progress.setAccuracy(kj::nan());
+    return KJ_ASSERT_NONNULL(view.note(message.getRoot<Event>()));
+  };
+  CHECK(textWith(0.09) == "epoch 1/2  step 50/100  64 images/s");
+  CHECK(textWith(0.314) == "epoch 1/2  step 50/100  64 images/s (reader-bound: 31 %)");
+}
+
 TEST_CASE("RunView: leaves out figures that have not been measured") {
   TestView view;
   capnp::MallocMessageBuilder message;

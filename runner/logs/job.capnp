@@ -206,6 +206,8 @@ struct RoleProgress {
   epoch @0 :UInt32;  # from 1
   step @1 :UInt64;   # steps done, from the beginning of the run
   result @2 :Result; # of the epoch so far
+  readS @3 :Float64;   # of the epoch so far: seconds in which steps waited for records
+  stepsS @4 :Float64;  # of the epoch so far: seconds of steps
 }
 
 struct Event {
@@ -353,6 +355,8 @@ struct Event {
       accuracy @41 :Float64;
       validating @89 :Bool;
       # All workers have done the epoch's steps, and not all have validated.
+      readShare @128 :Float64 $Json.name("read_share");
+      # The part of the epoch's steps, from 0 to 1, in which workers have waited for records.
     }
     waiting :group {
       # Now and then while roles are missing at the start. To the launcher only.

@@ -219,6 +219,8 @@ void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
   if (seat.epoch == seat.trainedEpoch) return;
   auto result = progress.getResult();
   seat.sums = {result.getLossSum(), result.getCorrect(), result.getImages()};
+  seat.read_s = progress.getReadS();
+  seat.steps_s = progress.getStepsS();
 }
 
 void Job::report(Seat& seat, Event::Reader event, bool lostPeer) {

@@ -109,7 +109,8 @@ private:
     uint epoch = 0;                                // see RoleProgress in job.capnp
     uint64_t step = 0;
     nn::BatchResult sums;
-    uint trainedEpoch = 0;  // the last epoch whose sums are final
+    double read_s = 0, steps_s = 0;  // of its present epoch, as in RoleProgress
+    uint trainedEpoch = 0;           // the last epoch whose sums are final
   };
 
   // The speed at which all workers train, without the time of validations. Older measurements have

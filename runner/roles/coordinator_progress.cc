@@ -44,12 +44,15 @@ void Job::Speed::add(double newImages, double newSeconds) {
 
 void Job::tellProgress() {
   nn::BatchResult sums;
+  double read_s = 0, steps_s = 0;
   const Seat* slowest = nullptr;
   for (auto& seat: seats) {
     if (seat.role != Role::WORKER || !seat.isMember) continue;
     sums.lossSum += seat.sums.lossSum;
     sums.correct += seat.sums.correct;
     sums.images += seat.sums.images;
+    read_s += seat.read_s;
+    steps_s += seat.steps_s;
     if (slowest == nullptr || seat.step < slowest->step) slowest = &seat;
   }
   capnp::MallocMessageBuilder message;
@@ -61,6 +64,7 @@ void Job::tellProgress() {
   progress.setImagesPerS(speed.images_per_s());
   progress.setLoss(sums.images == 0 ? kj::nan() : sums.lossSum / sums.images);
   progress.setAccuracy(sums.images == 0 ? kj::nan() : double(sums.correct) / sums.images);
+  progress.setReadShare(steps_s > 0 ? read_s / steps_s : 0);
   progress.setValidating(validating);
   log.show(event);
 }

@@ -391,6 +391,7 @@ struct Told {
   uint64_t step = 0;
   double loss = 0;
   double accuracy = 0;
+  double readShare = 0;
 };
 Told lastTold(TestJob& job) {
   Told told;
@@ -404,7 +405,7 @@ Told lastTold(TestJob& job) {
     if (!event.isProgress()) continue;
     auto progress = event.getProgress();
     told = {progress.getValidating(), progress.getImagesPerS(), progress.getEpoch(),
-        progress.getStep(), progress.getLoss(), progress.getAccuracy()};
+        progress.getStep(), progress.getLoss(), progress.getAccuracy(), progress.getReadShare()};
   }
   return told;
 }
@@ -420,6 +421,9 @@ TEST_CASE("Job: the progress takes epoch, step and figures from one event, and i
     auto beat = worker->heartbeatRequest();
     beat.initProgress().setEpoch(1);
     beat.getProgress().setStep(20);
+    // One waits for records, and the other does not.
+    beat.getProgress().setReadS(worker == &first ? 3 : 0);
+    beat.getProgress().setStepsS(5);
     beat.send().wait(job.waitScope);
     auto request = worker->reportRequest();
     auto speed = request.initEvent().initSpeed();
@@ -436,6 +440,7 @@ TEST_CASE("Job: the progress takes epoch, step and figures from one event, and i
   CHECK(told.step == 50);
   CHECK(told.loss == 0.5);
   CHECK(told.accuracy == 0.75);
+  CHECK(told.readShare == 0.3);
 }
 
 TEST_CASE("Job: the progress shows validation, which does not change the speed of training") {

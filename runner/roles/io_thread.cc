@@ -97,6 +97,8 @@ struct IoThread::Loop {
       result.setLossSum(progress.lossSum);
       result.setCorrect(progress.correct);
       result.setImages(progress.images);
+      builder.setReadS(progress.read_s);
+      builder.setStepsS(progress.steps_s);
       progress.wasRead = true;
     };
     joined = Membership::join(io, loaded, options, transport, limits, kj::mv(fill), calls)

@@ -25,6 +25,8 @@ struct LiveProgress {
   std::atomic<double> lossSum{0};
   std::atomic<uint64_t> correct{0};
   std::atomic<uint64_t> images{0};
+  std::atomic<double> read_s{0};
+  std::atomic<double> steps_s{0};
   // Whether the io thread has read the progress since the compute thread last asked. A compute
   // thread whose sums are on a device fetches them only then.
   mutable std::atomic<bool> wasRead{false};

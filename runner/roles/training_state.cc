@@ -61,6 +61,8 @@ void TrainingState::show(LiveProgress& progress) const {
   progress.lossSum = sums.lossSum;
   progress.correct = sums.correct;
   progress.images = sums.images;
+  progress.read_s = times.read_s;
+  progress.steps_s = times.all_s();
 }
 
 void requireFinite(const nn::Graph& graph, kj::ArrayPtr<const float> parameters,

@@ -22,7 +22,7 @@ struct TrainingState {
   void replaceSums(const nn::BatchResult& newSums, bool isFirst = false);
   // Shows all of it, to save and to restore it.
   void visitState(configs::StateVisitor& visitor);
-  // Shows epoch, step and sums to the io thread.
+  // Shows epoch, step, sums and times to the io thread.
   void show(LiveProgress& progress) const;
 };
 

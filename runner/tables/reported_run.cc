@@ -350,13 +350,12 @@ kj::Maybe<VerbTimes> meanStep(const RunRecord& record) {
 }
 
 kj::Maybe<kj::String> readerHint(const RunRecord& record) {
-  constexpr double SHARE_MIN = 0.1;
   constexpr double WAITED_S_MIN = 10;
   double waited_s = 0;
   for (auto& epoch: warmEpochs(record)) waited_s += epoch.verbs.read_s;
   KJ_IF_MAYBE(mean, meanStep(record)) {
     double share = mean->read_s / mean->all_s();
-    if (!(share >= SHARE_MIN) || waited_s < WAITED_S_MIN) return nullptr;
+    if (!(share >= READER_BOUND_MIN) || waited_s < WAITED_S_MIN) return nullptr;
     return kj::str("hint: the run was reader-bound: for ", fixedPoint(100 * share, 0),
         " % of a step, workers waited for records. More data.reader_threads help where cores are "
         "free, smaller images (data.resize_short_side) everywhere");
