@@ -89,7 +89,7 @@ TEST_CASE("a checkpoint that cannot be read is named, and the one before is used
   for (auto name: {"manifest.json", "worker-0.safetensors"}) {
     CAPTURE(name);
     ResumableRun run(nullptr, PROGRAM);
-    run.killAfter(SAVED, 3);
+    run.trainUntil(SAVED, 3);
     auto newest = run.newestCheckpoint();
     Ended ended;
     {
@@ -107,7 +107,7 @@ TEST_CASE(
     "a run whose checkpoints are all damaged begins again, and keeps them under other names") {
   auto trained = ResumableRun(nullptr).train();
   ResumableRun run(nullptr);
-  run.killAfter(SAVED, 3);
+  run.trainUntil(SAVED, 3);
   auto script = "for f in \"$0\"/step-*/manifest.json; do echo >>\"$f\"; done"_kj;
   Command({"sh", "-c", script, kj::str(run.folder, "/checkpoints")}).wait();
   auto ended = run.start(RESUME)->wait();
@@ -122,7 +122,7 @@ TEST_CASE(
 TEST_CASE("a run whose events are damaged before a checkpoint does not go on from there") {
   auto trained = ResumableRun(nullptr).train();
   ResumableRun run(nullptr);
-  run.killAfter(SAVED, 3);
+  run.trainUntil(SAVED, 3);
   auto events = run.read("events.jsonl");
   // The figure of a speed line of the first steps. No checkpoint is older.
   auto at = ::strstr(events.cStr(), "\"accuracy\":") - events.begin() + 13;
@@ -173,7 +173,7 @@ TEST_CASE("of two runs in one folder, the second is refused and disturbs nothing
 TEST_CASE("of two --resume of one run at the same moment, one goes on and the result is the same") {
   auto undisturbed = ResumableRun(nullptr).train();
   ResumableRun run(nullptr);
-  run.killAfter(SAVED, 2);
+  run.trainUntil(SAVED, 2);
   auto first = run.start(RESUME), second = run.start(RESUME);
   uint done = 0;
   for (auto& ended: {first->wait(), second->wait()}) {

@@ -33,7 +33,7 @@ struct Cut {
       : numbers(kj::str("cluster.workers=", workers)),
         every(tests::every(RECORDS / (BATCH * workers))),
         run(all(mode)) {
-    run.killAfter(SAVED, 1);
+    run.trainUntil(SAVED, 1);
   }
 
   // Goes on with `words`, such as --set cluster.workers=3.
@@ -249,7 +249,7 @@ TEST_CASE("in the middle of an epoch, the number of workers cannot change") {
   auto often = every(40);
   kj::StringPtr settings[] = {UNEVEN, often};
   ResumableRun run(settings);
-  run.killAfter(SAVED, 1);
+  run.trainUntil(SAVED, 1);
   kj::StringPtr words[] = {"--set"_kj, "cluster.workers=3"_kj, RESUME};
   auto refused = run.start(words)->wait();
   CHECK(refused.exitCode == 1);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <algorithm>
+#include <filesystem>
 
 #include "tests/comparable_events.h"
 #include "tests/text.h"
@@ -90,6 +91,16 @@ bool ResumableRun::killAfter(
   KJ_REQUIRE(isKilled || ended.exitCode == 0, ended.output, ended.errors);
   KJ_REQUIRE(haveEnded(roles, PATIENCE_S));
   return isKilled;
+}
+
+void ResumableRun::trainUntil(
+    kj::StringPtr part, uint count, kj::ArrayPtr<const kj::StringPtr> words) {
+  constexpr uint TRIES = 10;
+  for (uint i = 0; i < TRIES; ++i) {
+    if (killAfter(part, count, words)) return;
+    std::filesystem::remove_all(folder.cStr());
+  }
+  KJ_FAIL_REQUIRE("the run always ends before it is killed", part, count);
 }
 
 kj::String ResumableRun::newestCheckpoint() const {

@@ -26,6 +26,11 @@ public:
   // when no role of the run is left. Returns false if the run has ended before.
   bool killAfter(kj::StringPtr part, uint count, kj::ArrayPtr<const kj::StringPtr> words = nullptr);
 
+  // The same for a run that has just begun. On a busy machine, the run may end before it is killed;
+  // then it begins again.
+  void trainUntil(
+      kj::StringPtr part, uint count, kj::ArrayPtr<const kj::StringPtr> words = nullptr);
+
   // Returns the path of its newest checkpoint. Throws if it has none.
   kj::String newestCheckpoint() const;
 

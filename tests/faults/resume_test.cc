@@ -196,7 +196,7 @@ TEST_CASE("--resume names a damaged checkpoint, and uses the one before") {
   for (auto file: {"worker-1.safetensors"_kj, "shard-0.safetensors"_kj, "weights.safetensors"_kj}) {
     CAPTURE(file);
     ResumableRun run(nullptr);
-    run.killAfter(SAVED, 3);
+    run.trainUntil(SAVED, 3);
     auto newest = run.newestCheckpoint();
     flipByte(kj::str(newest, "/", file));
     auto ended = run.start({RESUME})->wait();
@@ -211,7 +211,7 @@ TEST_CASE("a run that was killed before its first checkpoint begins again in its
   ResumableRun undisturbed(seldom);
   Left unbroken(undisturbed, undisturbed.train());
   ResumableRun run(seldom);
-  run.killAfter("\"trained\":{\"epoch\":1", 1);
+  run.trainUntil("\"trained\":{\"epoch\":1", 1);
   checkSame(Left(run, run.resume()), unbroken);
 }
 
@@ -285,7 +285,7 @@ TEST_CASE("with --folder, --resume goes on with the run that is there, or begins
   ResumableRun run(nullptr);
   // Batch systems that run a script again call it with the same words.
   kj::StringPtr words[] = {"--folder", run.folder, RESUME};
-  run.killAfter(SAVED, 3, words);
+  run.trainUntil(SAVED, 3, words);
   checkSame(Left(run, run.train(words)), unbroken);
   CHECK(contains(run.read("events.jsonl"), "\"continued\":{"));
   auto again = run.start(words)->wait();
