@@ -347,10 +347,13 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       VALIDATION_VIEW_ROWS, "centre");
   config.viewsAt = configs::chooseWord(reader, "validation_views_at",
       "Which validations of a run use these views.", VIEWS_AT, "every");
-  config.readerThreads = reader.integer("reader_threads",
+  auto readerThreads = reader.maybeInteger("reader_threads",
       "Threads per worker that read and decode images ahead of the steps. Their number does not "
-      "change what they deliver. 0: each step reads its own images.",
-      READER_THREADS, 2);
+      "change what they deliver. 0: each step reads its own images. Default: 2, and one more "
+      "whenever steps have waited for records, as long as that makes them wait less.",
+      READER_THREADS);
+  config.readerThreads = readerThreads.orDefault(2);
+  config.addsReaders = readerThreads == nullptr;
   config.encoding = configs::chooseWord(reader, "encoding",
       "How pixels are stored in the record database. The default for `image_folder` is \"jpeg\".",
       ENCODING_ROWS, configs::nameIn(ENCODINGS, source.encoding));

@@ -105,6 +105,7 @@ struct DataConfig {
   kj::ArrayPtr<const View> validationViews = CENTRE_VIEW;
   ViewsAt viewsAt = ViewsAt::EVERY;
   uint readerThreads;
+  bool addsReaders;  // whether training may take more threads than these
   Encoding encoding;
   uint resizeShortSide;  // in pixels, at import; 0: unchanged
   BadRecordPolicy onBadRecord = BadRecordPolicy::FAIL;

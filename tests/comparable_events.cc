@@ -28,6 +28,7 @@ void removeTimes(runner::Event::Builder event) {
     trained.setBackwardS(0);
     trained.setPushS(0);
     trained.setPullS(0);
+    trained.setReaderThreads(0);
     for (auto server: trained.getServers()) {
       server.setCalls(0);
       server.setRoundTripsS(0);

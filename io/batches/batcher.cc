@@ -8,9 +8,12 @@
 #include <kj/vector.h>
 
 #include <atomic>
+#include <deque>
+#include <thread>
 
 #include "configs/language/failure.h"
 #include "configs/language/random.h"
+#include "io/batches/reader_balance.h"
 #include "io/images/crop_reader.h"
 #include "io/images/pixels.h"
 
@@ -216,16 +219,20 @@ uint64_t validationRecordsOf(const Dataset& dataset, const DataConfig& config) {
   return own ? dataset.validation().count() : config.heldOut;
 }
 
-// Sequence numbers count batches from the start, or from the last restart. Batch s lies in slot s
-// mod slots.
+// Sequence numbers count batches from the start, or from the last restart.
 struct Ring {
-  uint64_t claimed = 0;   // batches that readers have begun
-  uint64_t released = 0;  // batches that next() has given back
+  struct Place {
+    Slot* slot;
+    bool isFilled = false;
+  };
+
+  uint64_t released = 0;     // batches that next() has given back
+  std::deque<Place> places;  // of the batches behind them that readers have begun
+  kj::Vector<Slot*> free;    // slots of no batch
   uint64_t end = kj::maxValue;
   uint working = 0;  // readers that are filling a batch
   bool paused = false;
   bool stopping = false;
-  kj::Array<bool> filled;  // one per slot
   kj::Maybe<Stream> stream;
   uint64_t first = 0;                            // step of training, or record of validation
   uint64_t count = 0;                            // records of validation
@@ -233,8 +240,16 @@ struct Ring {
 
   // For validation: as many batches as its records need, each once per view.
   void setEnd(size_t batchSize) { end = (count + batchSize - 1) / batchSize * views.size(); }
-  bool canClaim() const { return !paused && claimed < end && claimed - released < filled.size(); }
-  bool isFilled(uint64_t sequence) const { return filled[sequence % filled.size()]; }
+  uint64_t claimed() const { return released + places.size(); }
+  bool canClaim() const { return !paused && claimed() < end && free.size() > 0; }
+  // Whether the next batch is there.
+  bool hasNext() const { return !places.empty() && places.front().isFilled; }
+  // Forgets all batches.
+  void clear() {
+    for (auto& place: places) free.add(place.slot);
+    places.clear();
+    released = 0;
+  }
 };
 
 class RingBatcher final: public Batcher {
@@ -249,23 +264,14 @@ public:
         validationRecords(
             kind == Work::Kind::VALIDATION ? validationRecordsOf(dataset, config) : 0),
         splitsValidation(config.validation == ValidationPart::SPLIT),
-        batchSize(config.batchSize) {
-    KJ_REQUIRE(form.word != BatchForm::NUMBERS || form.labels.size() == work.records.count());
-    KJ_REQUIRE(form.word != BatchForm::BYTES || canReadBytes(dataset, work.augmenter));
-    // The step uses one batch, one is ready, and each reader fills one.
-    auto all = kj::heapArrayBuilder<Slot>(config.readerThreads + 2);
-    for (size_t i = 0; i < config.readerThreads + 2; ++i) {
-      auto& slot = all.add();
-      slot.plan.samples = kj::heapArray<Stream::Sample>(batchSize);
-      allocate(slot, form);
-      slot.labels = kj::heapArray<int32_t>(batchSize);
-      slot.draws = kj::heapArray<uint64_t>(batchSize);
-    }
-    slots = all.finish();
+        batchSize(config.batchSize),
+        form(kj::mv(form)),
+        balance(config.readerThreads, threadsMaxOf(config, kind)) {
+    auto& word = this->form.word;
+    KJ_REQUIRE(word != BatchForm::NUMBERS || work.labels.size() == work.records.count());
+    KJ_REQUIRE(word != BatchForm::BYTES || canReadBytes(dataset, work.augmenter));
     {
       auto locked = ring.lockExclusive();
-      locked->filled = kj::heapArray<bool>(slots.size());
-      for (auto& filled: locked->filled) filled = false;
       locked->stream = kj::mv(stream);
       locked->first = first;
       locked->count = count;
@@ -274,41 +280,43 @@ public:
         locked->setEnd(batchSize);
       }
     }
-    auto builder = kj::heapArrayBuilder<kj::Own<kj::Thread>>(config.readerThreads);
+    // The step uses one batch, one is ready, and each reader fills one.
+    for (uint i = 0; i < 2; ++i) addSlot();
     KJ_ON_SCOPE_FAILURE(stop());
-    for (uint i = 0; i < config.readerThreads; ++i) {
-      builder.add(kj::heap<kj::Thread>([this]() { run(); }));
-    }
-    threads = builder.finish();
+    for (uint i = 0; i < config.readerThreads; ++i) addReader();
   }
 
   ~RingBatcher() noexcept(false) {
     stop();
-    threads = nullptr;
+    threads.clear();
   }
 
   kj::Maybe<const Batch&> next() override {
     auto& clock = kj::systemPreciseMonotonicClock();
     auto before = clock.now();
-    // Gives back the batch that was handed out last.
-    uint64_t sequence;
     bool readsHere;
     {
       auto locked = ring.lockExclusive();
+      // Gives back the batch that was handed out last.
       if (handedOut) {
-        locked->filled[locked->released % slots.size()] = false;
+        locked->free.add(locked->places.front().slot);
+        locked->places.pop_front();
         ++locked->released;
         handedOut = false;
       }
-      sequence = locked->released;
-      readsHere = threads.size() == 0 && !locked->isFilled(sequence) && locked->canClaim();
+      readsHere = threads.size() == 0 && !locked->hasNext() && locked->canClaim();
     }
     if (readsHere) readOne(ownReader);
-    bool ended = ring.when([&](const Ring& r) { return sequence == r.end || r.isFilled(sequence); },
-        [&](Ring& r) { return sequence == r.end; });
-    totals.waited_ns += (clock.now() - before) / kj::NANOSECONDS;
-    if (ended) return nullptr;
-    auto& slot = slots[sequence % slots.size()];
+    auto found = ring.when([](const Ring& r) { return r.released == r.end || r.hasNext(); },
+        [](Ring& r) { return r.released == r.end ? nullptr : r.places.front().slot; });
+    auto now = clock.now();
+    uint64_t waited_ns = (now - before) / kj::NANOSECONDS;
+    totals.waited_ns += waited_ns;
+    if (balance.needsMore(waited_ns, (now - kj::origin<kj::TimePoint>()) / kj::NANOSECONDS)) {
+      addReader();
+    }
+    if (found == nullptr) return nullptr;
+    auto& slot = *found;
     KJ_IF_MAYBE(e, slot.error) kj::throwFatalException(kj::cp(*e));
     handedOut = true;
     totals.badRecords += slot.badRecords;
@@ -363,25 +371,40 @@ private:
     ring.lockExclusive()->paused = true;
     ring.when([](const Ring& r) { return r.working == 0; },
         [&](Ring& r) {
-          for (auto& filled: r.filled) filled = false;
-          r.claimed = 0;
-          r.released = 0;
+          r.clear();
           change(r);
           r.paused = false;
         });
     handedOut = false;
   }
 
-  void allocate(Slot& slot, BatchForm& form) {
+  static uint threadsMaxOf(const DataConfig& config, Work::Kind kind) {
+    bool grows = config.addsReaders && kind == Work::Kind::TRAINING;
+    return grows ? std::thread::hardware_concurrency() : config.readerThreads;
+  }
+
+  void addSlot() {
+    auto& slot = *slots.add(kj::heap<Slot>());
+    slot.plan.samples = kj::heapArray<Stream::Sample>(batchSize);
+    slot.labels = kj::heapArray<int32_t>(batchSize);
+    slot.draws = kj::heapArray<uint64_t>(batchSize);
     if (form.word == BatchForm::PIXELS) {
       slot.pixels = kj::heapArray<float>(batchSize * work.augmenter.shape.size());
-      return;
+    } else {
+      slot.records = kj::heapArray<uint64_t>(batchSize);
+      slot.augmentations = kj::heapArray<Augmentation>(batchSize);
     }
-    slot.records = kj::heapArray<uint64_t>(batchSize);
-    slot.augmentations = kj::heapArray<Augmentation>(batchSize);
     if (form.word == BatchForm::BYTES) {
       slot.bytes = KJ_REQUIRE_NONNULL(form.allocate)(batchSize * work.augmenter.stored.size());
     }
+    ring.lockExclusive()->free.add(&slot);
+  }
+
+  // Adds a thread, and the batch that it fills.
+  void addReader() {
+    addSlot();
+    threads.add(kj::heap<kj::Thread>([this]() { run(); }));
+    totals.threads = threads.size();
   }
 
   // The body of a reader thread.
@@ -395,21 +418,22 @@ private:
   // the batcher ends.
   bool readOne(kj::Maybe<BatchReader>& reader) {
     auto claimed = claim();
-    KJ_IF_MAYBE(sequence, claimed) {
-      auto& slot = slots[*sequence % slots.size()];
+    KJ_IF_MAYBE(slot, claimed) {
       // An exception of a thread reaches nobody before the thread is joined. Therefore next()
       // throws it.
-      if (slot.error == nullptr) {
-        slot.error = kj::runCatchingExceptions([&]() {
+      if (slot->error == nullptr) {
+        slot->error = kj::runCatchingExceptions([&]() {
           KJ_IF_MAYBE(r, reader) {
-            r->fill(slot);
+            r->fill(*slot);
           } else {
-            reader.emplace(work).fill(slot);
+            reader.emplace(work).fill(*slot);
           }
         });
       }
       auto locked = ring.lockExclusive();
-      locked->filled[*sequence % slots.size()] = true;
+      for (auto& place: locked->places) {
+        if (place.slot == slot) place.isFilled = true;
+      }
       --locked->working;
       return true;
     }
@@ -418,15 +442,17 @@ private:
 
   // Waits for a free slot and plans its batch. Returns null when the batcher ends. Batches are
   // claimed in their order.
-  kj::Maybe<uint64_t> claim() {
+  kj::Maybe<Slot&> claim() {
     return ring.when([](const Ring& r) { return r.stopping || r.canClaim(); },
-        [&](Ring& r) -> kj::Maybe<uint64_t> {
+        [&](Ring& r) -> kj::Maybe<Slot&> {
           if (r.stopping) return nullptr;
-          uint64_t sequence = r.claimed++;
+          auto& slot = *r.free.back();
+          r.free.removeLast();
+          uint64_t sequence = r.claimed();
+          r.places.push_back({&slot});
           ++r.working;
-          auto& slot = slots[sequence % slots.size()];
           slot.error = kj::runCatchingExceptions([&]() { makePlan(r, sequence, slot.plan); });
-          return sequence;
+          return slot;
         });
   }
 
@@ -457,10 +483,12 @@ private:
   const uint64_t validationRecords;
   const bool splitsValidation;
   const size_t batchSize;
-  kj::Array<Slot> slots;
   kj::MutexGuarded<Ring> ring;
 
   // Belongs to the thread that calls next().
+  BatchForm form;
+  ReaderBalance balance;
+  kj::Vector<kj::Own<Slot>> slots;
   bool handedOut = false;
   kj::Maybe<BatchReader> ownReader;  // without reader threads
   Batch batch;
@@ -468,7 +496,7 @@ private:
   kj::Vector<kj::String> reports;
 
   // The threads come last in the class, because they use all members above.
-  kj::Array<kj::Own<kj::Thread>> threads;
+  kj::Vector<kj::Own<kj::Thread>> threads;
 };
 
 }  // namespace

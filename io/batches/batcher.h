@@ -61,10 +61,12 @@ struct Batch {
 struct BatcherCounts {
   uint64_t badRecords = 0;  // how often a bad record was skipped
   uint64_t waited_ns = 0;   // time for which next() waited for readers
+  uint threads = 0;         // that read
 };
 
 // Reads, decodes and augments ahead, on `readerThreads` threads, into a ring of preallocated
-// batches. Without such threads, next() reads the batch itself. One thread calls next(). The
+// batches. With `addsReaders`, training takes more threads while that helps (see ReaderBalance).
+// Without such threads, next() reads the batch itself. One thread calls next(). The
 // content of a batch never depends on the number of threads or on timing. The destructor waits for
 // the images in progress, no longer.
 //

@@ -64,6 +64,7 @@ DataConfig testConfig(kj::StringPtr name, kj::Maybe<kj::String> source) {
   config.batchSize = 128;
   config.heldOut = 0;
   config.readerThreads = 2;
+  config.addsReaders = false;
   config.encoding = config.dataset->source->encoding;
   config.resizeShortSide = 0;
   return config;

@@ -311,6 +311,8 @@ struct Event {
       backwardS @27 :Float64 $Json.name("backward_s");
       pushS @28 :Float64 $Json.name("push_s");
       pullS @29 :Float64 $Json.name("pull_s");
+      readerThreads @129 :UInt32 $Json.name("reader_threads");
+      # How many threads read this worker's records at the end of the epoch.
       badRecords @30 :UInt32 $Json.name("bad_records");
       # In this epoch.
       pushedBytes @31 :Float64 $Json.name("pushed_bytes");

@@ -170,9 +170,10 @@ void WorkerReports::trained(uint epoch, uint64_t steps, double seconds) {
     trained.setBackwardS(state.times.backward_s);
     trained.setPushS(state.times.push_s);
     trained.setPullS(state.times.pull_s);
-    auto badRecords = parts.batches->ofTraining().counts().badRecords;
-    trained.setBadRecords(badRecords - badRecordsBefore);
-    badRecordsBefore = badRecords;
+    auto counts = parts.batches->ofTraining().counts();
+    trained.setReaderThreads(counts.threads);
+    trained.setBadRecords(counts.badRecords - badRecordsBefore);
+    badRecordsBefore = counts.badRecords;
     trained.setStep(state.step);
     trained.setGlobalStep(globalStep());
     trained.setLearningRate(learningRate());
