@@ -13,8 +13,10 @@ Exit code 77: the library is not installed.
 
 import argparse
 import importlib
+import itertools
 import json
 import math
+import os
 import pathlib
 import random
 import resource
@@ -138,14 +140,108 @@ class TorchVision:
         torch.from_numpy(out).copy_(self.transform(image))
 
 
+class Spdl:
+    """SPDL: FFmpeg decodes, cuts, resizes and mirrors."""
+    modules = ["spdl.io", "numpy"]
+
+    def __init__(self, options):
+        import importlib.metadata
+        import numpy
+        import spdl.io
+        self.version = f"SPDL {importlib.metadata.version('spdl-io')}"
+        self.io, self.options = spdl.io, options
+        self.mean = numpy.array(MEAN, "float32")
+        self.factor = 1 / numpy.array(DEVIATION, "float32")
+
+    def read(self, data, mirror, out):
+        packets = self.io.demux_image(data)
+        left, top, width, height = random_crop(
+            packets.codec.width, packets.codec.height, self.options.area, self.options.aspect)
+        size = self.options.size
+        steps = [f"crop={width}:{height}:{left}:{top}", f"scale={size}:{size}:flags=bilinear",
+                 *(["hflip"] if mirror else []), "format=pix_fmts=rgb24"]
+        frames = self.io.decode_packets(packets, filter_desc=",".join(steps))
+        normalise(self, self.io.to_numpy(self.io.convert_frames(frames)), False, out)
+
+
+class MxNet:
+    """MXNet's ImageRecordIter, from a RecordIO file with the same JPEG files."""
+    modules = ["mxnet"]
+
+    def __init__(self, options):
+        import mxnet
+        self.version = f"MXNet {mxnet.__version__}"
+        # A file without a name: nothing stays when the program is killed.
+        self.file = open(os.memfd_create("images.rec"), "wb")
+        path = f"/proc/self/fd/{self.file.fileno()}"
+        records = mxnet.recordio.MXRecordIO(path, "w")
+        for i, file in enumerate(sorted(options.folder.iterdir())):
+            header = mxnet.recordio.IRHeader(0, i, i, 0)
+            records.write(mxnet.recordio.pack(header, file.read_bytes()))
+        records.close()
+        red, green, blue = MEAN
+        red_deviation, green_deviation, blue_deviation = DEVIATION
+        self.batches = mxnet.io.ImageRecordIter(
+            path_imgrec=path, data_shape=(3, options.size, options.size), batch_size=BATCH,
+            random_resized_crop=True, min_random_area=options.area[0],
+            max_random_area=options.area[1], min_aspect_ratio=options.aspect[0],
+            max_aspect_ratio=options.aspect[1], rand_mirror=True, mean_r=red, mean_g=green,
+            mean_b=blue, std_r=red_deviation, std_g=green_deviation, std_b=blue_deviation,
+            preprocess_threads=1, prefetch_buffer=1, round_batch=True)
+
+    def read_batch(self):
+        try:
+            batch = self.batches.next()
+        except StopIteration:
+            self.batches.reset()
+            batch = self.batches.next()
+        batch.data[0].wait_to_read()
+        return BATCH - batch.pad
+
+
+class Dali:
+    """NVIDIA DALI's pipeline for processors."""
+    modules = ["nvidia.dali"]
+
+    def __init__(self, options):
+        import numpy
+        import nvidia.dali
+        from nvidia.dali import fn, types
+        self.version = f"DALI {nvidia.dali.__version__}"
+        files = itertools.cycle(
+            [numpy.fromfile(path, "uint8") for path in sorted(options.folder.iterdir())])
+
+        @nvidia.dali.pipeline_def(batch_size=BATCH, num_threads=1, device_id=None)
+        def pipeline():
+            encoded = fn.external_source(source=files, batch=False, dtype=types.UINT8)
+            images = fn.decoders.image_random_crop(
+                encoded, device="cpu", output_type=types.RGB, random_area=options.area,
+                random_aspect_ratio=options.aspect)
+            images = fn.resize(images, size=(options.size, options.size),
+                               interp_type=types.INTERP_LINEAR)
+            return fn.crop_mirror_normalize(
+                images, dtype=types.FLOAT, output_layout="CHW", mean=list(MEAN),
+                std=list(DEVIATION), mirror=fn.random.coin_flip())
+
+        self.pipeline = pipeline()
+        self.pipeline.build()
+
+    def read_batch(self):
+        self.pipeline.run()
+        return BATCH
+
+
 READERS = {"pillow": Pillow, "opencv": OpenCv, "simplejpeg": SimpleJpeg,
-           "torchvision": TorchVision}
+           "torchvision": TorchVision, "spdl": Spdl, "mxnet": MxNet, "dali": Dali}
 
 
 def measure(reader, files, batch, seconds):
     begin, cpu = time.perf_counter(), time.process_time()
     count = 0
     while count < 8 or time.perf_counter() - begin < seconds:
+        if hasattr(reader, "read_batch"):
+            count += reader.read_batch()
+            continue
         reader.read(files[count % len(files)], count % 2, batch[count % BATCH])
         count += 1
     return {"images_per_s": count / (time.perf_counter() - begin),

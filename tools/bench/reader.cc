@@ -248,7 +248,7 @@ class Peer {
 public:
   Peer(kj::StringPtr python, kj::StringPtr name, const io::AugmentConfig& augment,
       kj::StringPtr files, double seconds)
-      : name(name),
+      : name(kj::str(name)),
         program(kj::arr(kj::str(python), kj::str(PEER_SCRIPT), kj::str(name), kj::str(files),
             kj::str("--asked"), kj::str("--size=", augment.crop), kj::str("--seconds=", seconds),
             kj::str("--area"), kj::str(augment.areaMin), kj::str(augment.areaMax),
@@ -263,7 +263,7 @@ public:
   }
 
 private:
-  kj::StringPtr name;
+  kj::String name;
   AskedProgram program;
 };
 
@@ -332,10 +332,10 @@ kj::MainFunc BenchReader::getMain() {
             return true;
           },
           "NAME",
-          "also measures pillow (or pillow-simd), opencv, simplejpeg or torchvision; may be "
-          "repeated; needs data.augment.crop_area")
+          "also measures pillow (or pillow-simd), opencv, simplejpeg, torchvision, mxnet, dali or "
+          "spdl; may be repeated; needs data.augment.crop_area. NAME=PATH: with this Python")
       .addOptionWithArg({"python"}, wordSetter(python), "PATH",
-          "the Python that has these libraries (default: python3)")
+          "the Python that has the other libraries (default: python3)")
       .addOptionWithArg({"dump"}, wordSetter(folder), "FOLDER",
           "writes the first crops and their JPEG files into a new folder, and measures nothing")
       .addOption({"json"}, flagSetter(json), "prints one line of JSON instead of a table")
@@ -386,10 +386,15 @@ Validity BenchReader::run() {
   }
   kj::Maybe<FilesOf> files;
   kj::Vector<kj::Own<Peer>> others;
-  for (auto name: peers) {
+  for (auto word: peers) {
+    auto name = kj::str(word), itsPython = kj::str(python);
+    KJ_IF_MAYBE(end, word.findFirst('=')) {
+      name = kj::heapString(word.slice(0, *end));
+      itsPython = kj::str(word.slice(*end + 1));
+    }
     if (files == nullptr) files.emplace(dataset->training());
     auto& peer = *others.add(
-        kj::heap<Peer>(python, name, config.augment, KJ_ASSERT_NONNULL(files).path(), seconds));
+        kj::heap<Peer>(itsPython, name, config.augment, KJ_ASSERT_NONNULL(files).path(), seconds));
     rows.add(Row{kj::str(name), kj::str(name), [&peer]() { return peer.measure(); }});
   }
   // A peer that has answered keeps the files in memory, so that an interrupt leaves nothing behind.
