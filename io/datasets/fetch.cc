@@ -3,9 +3,13 @@
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <kj/function.h>
 #include <kj/io.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -16,95 +20,389 @@ namespace io {
 
 namespace {
 
-// What libcurl's callbacks share. libcurl calls them through C frames, and no exception may pass
-// these. An exception therefore waits here until libcurl has returned.
-struct Transfer {
-  int fd;
-  uint64_t bytesMax;
-  Progress& progress;
-  kj::String what;
-  uint64_t bytes = 0;
-  kj::Maybe<kj::Exception> exception = nullptr;
-
-  // Calls `step` and returns whether it did not throw.
-  bool run(kj::Function<void()> step) {
-    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { step(); })) {
-      if (exception == nullptr) exception = kj::mv(*e);
-      return false;
-    }
-    return true;
-  }
-};
-
-size_t onData(char* data, size_t size, size_t count, void* context) {
-  auto& transfer = *static_cast<Transfer*>(context);
-  size_t bytes = size * count;
-  bool fine = transfer.run([&]() {
-    transfer.bytes += bytes;
-    if (transfer.bytes > transfer.bytesMax) {
-      configs::fail("more than ", transfer.bytesMax, " bytes came");
-    }
-    kj::FdOutputStream(transfer.fd).write(data, bytes);
-  });
-  return fine ? bytes : 0;
-}
-
-int onProgress(void* context, curl_off_t total, curl_off_t done, curl_off_t, curl_off_t) {
-  auto& transfer = *static_cast<Transfer*>(context);
-  return transfer.run([&]() { transfer.progress(transfer.what, done, total); }) ? 0 : 1;
-}
-
 // In seconds: the limit for a connection, and for a transfer without progress.
 constexpr long CONNECT_MAX_S = 20;
 constexpr long SILENCE_MAX_S = 60;
 
-void setOptions(CURL* curl, kj::StringPtr address, Transfer& transfer) {
-  curl_easy_setopt(curl, CURLOPT_URL, address.cStr());
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-  curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-  // Without this option libcurl uses SIGALRM, which other threads of the process would receive.
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_MAX_S);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, SILENCE_MAX_S);
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &onData);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
-  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, &onProgress);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
+constexpr long HTTP_PARTIAL_CONTENT = 206;
+constexpr long HTTP_REQUEST_TIMEOUT = 408;
+constexpr long HTTP_RANGE_NOT_SATISFIABLE = 416;
+constexpr long HTTP_TOO_MANY_REQUESTS = 429;
+constexpr long HTTP_SERVER_ERRORS = 500;  // and above
+
+// A request for the file at an address. libcurl calls its callbacks through C frames, and no
+// exception may pass these. An exception therefore waits until libcurl has returned.
+class Request {
+public:
+  // `what` is what `progress` is told.
+  Request(kj::StringPtr address, kj::String what, Progress& progress)
+      : what(kj::mv(what)), progress(progress), curl(curl_easy_init()) {
+    KJ_REQUIRE(curl != nullptr, "libcurl cannot start");
+    set(CURLOPT_URL, address.cStr());
+    set(CURLOPT_FOLLOWLOCATION, 1L);
+    set(CURLOPT_FAILONERROR, 1L);
+    // Without this option libcurl uses SIGALRM, which other threads of the process would receive.
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_FILETIME, 1L);
+    set(CURLOPT_CONNECTTIMEOUT, CONNECT_MAX_S);
+    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(CURLOPT_LOW_SPEED_TIME, SILENCE_MAX_S);
+    set(CURLOPT_PROTOCOLS_STR, "http,https,file");
+    set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    set(CURLOPT_WRITEFUNCTION, &onData);
+    set(CURLOPT_WRITEDATA, this);
+    set(CURLOPT_NOPROGRESS, 0L);
+    set(CURLOPT_XFERINFOFUNCTION, &onProgress);
+    set(CURLOPT_XFERINFODATA, this);
+  }
+  ~Request() noexcept(false) {
+    curl_slist_free_all(headers);
+    curl_easy_cleanup(curl);
+  }
+  KJ_DISALLOW_COPY(Request);
+
+  void askForHead() { set(CURLOPT_NOBODY, 1L); }
+
+  // Asks for the bytes from `offset` on if the file still has this version, and else for all.
+  void askForRest(uint64_t offset, kj::StringPtr version) {
+    offset_bytes = offset;
+    set(CURLOPT_RANGE, kj::str(offset, "-").cStr());
+    headers = curl_slist_append(headers, kj::str("If-Range: ", version).cStr());
+    set(CURLOPT_HTTPHEADER, headers);
+  }
+
+  // Gives the bytes that come to `take`, which returns whether it wants more. Throws what it and
+  // `progress` throw.
+  CURLcode send(kj::Function<bool(kj::ArrayPtr<const kj::byte>)> take) {
+    this->take = kj::mv(take);
+    auto result = curl_easy_perform(curl);
+    KJ_IF_MAYBE(e, exception) kj::throwFatalException(kj::mv(*e));
+    return result;
+  }
+
+  // After an answer began.
+  long status() const { return number<long>(CURLINFO_RESPONSE_CODE); }
+  kj::Maybe<uint64_t> contentLength() const {
+    auto length = number<curl_off_t>(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
+    // Some servers say 0 in a head alone.
+    if (length <= 0) return nullptr;
+    return uint64_t(length);
+  }
+  bool isWebPage() const { return header("Content-Type").startsWith("text/html"); }
+
+  // Returns the version as RemoteFile has it. Prefers what If-Range may name.
+  kj::String version() const {
+    auto tag = header("ETag");
+    if (tag.startsWith("\"")) return tag;
+    auto time = header("Last-Modified");
+    if (time.size() > 0) return time;
+    auto seconds = number<curl_off_t>(CURLINFO_FILETIME_T);  // of a local file
+    return tag.size() == 0 && seconds >= 0 ? kj::str(seconds) : kj::mv(tag);
+  }
+
+  // Returns why it failed.
+  kj::String causeOf(CURLcode result) const {
+    if (result != CURLE_HTTP_RETURNED_ERROR) return kj::str(curl_easy_strerror(result));
+    return kj::str("the server answered with HTTP status ", status());
+  }
+
+private:
+  template <typename T>
+  void set(CURLoption option, T value) {
+    KJ_REQUIRE(curl_easy_setopt(curl, option, value) == CURLE_OK, "libcurl is too old", option);
+  }
+
+  template <typename T>
+  T number(CURLINFO which) const {
+    T value = 0;
+    curl_easy_getinfo(curl, which, &value);
+    return value;
+  }
+
+  kj::String header(kj::StringPtr name) const {
+    curl_header* found = nullptr;
+    auto result = curl_easy_header(curl, name.cStr(), 0, CURLH_HEADER, -1, &found);
+    return kj::str(result == CURLHE_OK ? found->value : "");
+  }
+
+  // Calls `step` and returns its result, or false if it threw.
+  bool run(kj::Function<bool()> step) {
+    bool result = false;
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { result = step(); })) {
+      if (exception == nullptr) exception = kj::mv(*e);
+    }
+    return result;
+  }
+
+  static size_t onData(char* data, size_t size, size_t count, void* context) {
+    auto& self = *static_cast<Request*>(context);
+    auto bytes = kj::arrayPtr(data, size * count).asBytes();
+    return self.run([&]() { return self.take(bytes); }) ? bytes.size() : 0;
+  }
+
+  static int onProgress(void* context, curl_off_t total, curl_off_t done, curl_off_t, curl_off_t) {
+    auto& self = *static_cast<Request*>(context);
+    bool goesOn = self.run([&]() {
+      auto before = self.status() == HTTP_PARTIAL_CONTENT ? self.offset_bytes : 0;
+      self.progress(self.what, before + done, total == 0 ? 0 : before + total);
+      return true;
+    });
+    return goesOn ? 0 : 1;
+  }
+
+  kj::String what;
+  Progress& progress;
+  CURL* curl;
+  curl_slist* headers = nullptr;
+  uint64_t offset_bytes = 0;
+  kj::Function<bool(kj::ArrayPtr<const kj::byte>)> take;
+  kj::Maybe<kj::Exception> exception;
+};
+
+kj::String downloading(kj::StringPtr address) {
+  return kj::str("downloading ", fileNameOf(address), ", bytes");
 }
+
+[[noreturn]] void failToDownload(kj::StringPtr address, kj::StringPtr cause) {
+  configs::fail("cannot download ", shownAddress(address), ": ", cause);
+}
+
+// Calls `func`. If it throws, throws failToDownload() with the text as the cause.
+template <typename Func>
+auto whileDownloading(kj::StringPtr address, Func&& func) {
+  kj::Maybe<decltype(func())> result;
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { result = func(); })) {
+    failToDownload(address, e->getDescription());
+  }
+  return kj::mv(KJ_ASSERT_NONNULL(result));
+}
+
+kj::AutoCloseFd openFile(kj::StringPtr path, int flags) {
+  int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+  if (fd < 0) configs::fail("cannot write ", path, ": ", strerror(errno));
+  return kj::AutoCloseFd(fd);
+}
+
+void write(int fd, kj::ArrayPtr<const kj::byte> bytes) {
+  about("the file"_kj, [&]() {
+    writeTo(fd, bytes);
+    return true;
+  });
+}
+
+constexpr kj::StringPtr WEB_PAGE = "there is a web page, not an archive"_kj;
+
+kj::String partOf(kj::StringPtr path) {
+  return kj::str(path, ".part");
+}
+
+// A download that goes on after its transfer broke off.
+class LongDownload {
+public:
+  LongDownload(const RemoteFile& file, kj::StringPtr part, Progress& progress)
+      : file(file), fd(openFile(part, 0)), progress(progress) {
+    struct stat status;
+    KJ_SYSCALL(::fstat(fd, &status));
+    bytes = status.st_size;
+    // Only these name a version in a request. An ETag that begins with W is not exact.
+    bool isExact = file.version.size() > 0 && !file.version.startsWith("W/");
+    canGoOn = isExact && file.address.startsWith("http");
+    if (!canGoOn && !isComplete()) restart();
+  }
+  KJ_DISALLOW_COPY(LongDownload);
+
+  void run(Patience patience) {
+    auto furthest = bytes;
+    kj::uint failures = 0;
+    while (!isComplete()) {
+      KJ_IF_MAYBE(cause, attempt()) {
+        if (bytes > furthest) failures = 0;
+        furthest = kj::max(furthest, bytes);
+        if (++failures == patience.attempts) {
+          configs::fail("the transfer broke off ", failures, " times, at last after ", bytes,
+              " bytes (", *cause, "). Try again later");
+        }
+        wait(patience.pause * (1 << (failures - 1)), *cause);
+      } else {
+        return;
+      }
+    }
+  }
+
+private:
+  bool isComplete() const {
+    KJ_IF_MAYBE(size, file.size_bytes) return bytes == *size;
+    return false;
+  }
+
+  void restart() {
+    KJ_SYSCALL(::ftruncate(fd, 0));
+    bytes = 0;
+  }
+
+  // Prepares for the content of an answer that has begun.
+  void begin(const Request& request) {
+    if (request.isWebPage()) configs::fail(WEB_PAGE);
+    auto version = request.version();
+    bool hasBoth = version.size() > 0 && file.version.size() > 0;
+    if (hasBoth && version != file.version) {
+      configs::fail("the file there has changed meanwhile. Try again");
+    }
+    if (request.status() != HTTP_PARTIAL_CONTENT) restart();
+    KJ_SYSCALL(::lseek(fd, bytes, SEEK_SET));
+  }
+
+  // Returns null at the end of the file, or why the transfer broke off. Throws if another attempt
+  // would not help.
+  kj::Maybe<kj::String> attempt() {
+    Request request(file.address, downloading(file.address), progress);
+    if (bytes > 0 && canGoOn) request.askForRest(bytes, file.version);
+    bool hasBegun = false;
+    auto result = request.send([&](kj::ArrayPtr<const kj::byte> more) {
+      if (!hasBegun) begin(request);
+      hasBegun = true;
+      write(fd, more);
+      bytes += more.size();
+      KJ_IF_MAYBE(size, file.size_bytes) {
+        if (bytes > *size) configs::fail("more than its ", *size, " bytes came. Try again");
+      }
+      return true;
+    });
+    auto status = request.status();
+    switch (result) {
+      case CURLE_OK:
+        if (file.size_bytes == nullptr || isComplete()) return nullptr;
+        return kj::str("it ended early");
+      case CURLE_COULDNT_RESOLVE_HOST:
+      case CURLE_COULDNT_CONNECT:
+      case CURLE_SSL_CONNECT_ERROR:
+      case CURLE_PARTIAL_FILE:
+      case CURLE_OPERATION_TIMEDOUT:
+      case CURLE_GOT_NOTHING:
+      case CURLE_SEND_ERROR:
+      case CURLE_RECV_ERROR:
+      case CURLE_HTTP2:
+      case CURLE_HTTP2_STREAM:
+        return request.causeOf(result);
+      case CURLE_HTTP_RETURNED_ERROR:
+        // More is there than the server has. It has not said the size, so it may be all.
+        if (status == HTTP_RANGE_NOT_SATISFIABLE && bytes > 0) {
+          restart();
+          return request.causeOf(result);
+        }
+        if (status == HTTP_REQUEST_TIMEOUT || status == HTTP_TOO_MANY_REQUESTS ||
+            status >= HTTP_SERVER_ERRORS) {
+          return request.causeOf(result);
+        }
+        break;
+      default:
+        break;
+    }
+    configs::fail(request.causeOf(result));
+  }
+
+  // Tells `progress` of the pause, which may interrupt it.
+  void wait(kj::Duration pause, kj::StringPtr cause) {
+    constexpr kj::Duration STEP = 100 * kj::MILLISECONDS;
+    auto& clock = kj::systemPreciseMonotonicClock();
+    auto end = clock.now() + pause;
+    auto what =
+        kj::str("downloading ", fileNameOf(file.address), " again soon (", cause, "), bytes");
+    for (auto now = clock.now(); now < end; now = clock.now()) {
+      progress(what, bytes, file.size_bytes.orDefault(0));
+      // A signal ends it early.
+      ::poll(nullptr, 0, kj::min(end - now, STEP) / kj::MILLISECONDS + 1);
+    }
+  }
+
+  const RemoteFile& file;
+  kj::AutoCloseFd fd;
+  Progress& progress;
+  bool canGoOn;
+  uint64_t bytes;  // in the file
+};
 
 }  // namespace
-
-void download(kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Progress& progress) {
-  int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) configs::fail("cannot write ", path, ": ", strerror(errno));
-  kj::AutoCloseFd file(fd);
-  KJ_ON_SCOPE_FAILURE(::unlink(path.cStr()));
-  auto curl = curl_easy_init();
-  KJ_REQUIRE(curl != nullptr, "libcurl cannot start");
-  KJ_DEFER(curl_easy_cleanup(curl));
-  Transfer transfer{fd, bytesMax, progress, kj::str("downloading ", baseName(address), ", bytes")};
-  setOptions(curl, address, transfer);
-  auto result = curl_easy_perform(curl);
-  KJ_IF_MAYBE(e, transfer.exception) {
-    configs::fail("cannot download ", address, ": ", e->getDescription());
-  }
-  if (result == CURLE_HTTP_RETURNED_ERROR) {
-    long status = 0;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    configs::fail("cannot download ", address, ": the server answered with HTTP status ", status);
-  }
-  if (result != CURLE_OK) {
-    configs::fail("cannot download ", address, ": ", curl_easy_strerror(result));
-  }
-}
 
 bool isAddress(kj::StringPtr source) {
   return source.startsWith("http://") || source.startsWith("https://") ||
          source.startsWith("file://");
+}
+
+kj::String shownAddress(kj::StringPtr address) {
+  auto end =
+      std::find_if(address.begin(), address.end(), [](char c) { return c == '?' || c == '#'; });
+  auto shown = kj::heapString(address.begin(), end - address.begin());
+  auto host = strstr(shown.cStr(), "://");
+  if (host == nullptr) return shown;
+  host += 3;
+  auto user = std::find(host, strchrnul(host, '/'), '@');
+  if (*user != '@') return shown;
+  return kj::str(kj::heapString(shown.begin(), host - shown.begin()), user + 1);
+}
+
+kj::String fileNameOf(kj::StringPtr address) {
+  auto shown = shownAddress(address);
+  auto host = strstr(shown.cStr(), "://");
+  auto name = strrchr(shown.cStr(), '/');
+  bool isOnlyHost = host != nullptr && name < host + 3;
+  return kj::str(name == nullptr || isOnlyHost ? "" : name + 1);
+}
+
+void download(kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Progress& progress) {
+  auto fd = openFile(path, O_TRUNC);
+  KJ_ON_SCOPE_FAILURE(::unlink(path.cStr()));
+  uint64_t bytes = 0;
+  Request request(address, downloading(address), progress);
+  auto result = whileDownloading(address, [&]() {
+    return request.send([&](kj::ArrayPtr<const kj::byte> more) {
+      bytes += more.size();
+      if (bytes > bytesMax) configs::fail("more than ", bytesMax, " bytes came");
+      write(fd, more);
+      return true;
+    });
+  });
+  if (result != CURLE_OK) failToDownload(address, request.causeOf(result));
+}
+
+RemoteFile lookUp(kj::StringPtr address, Progress& progress) {
+  if (fileNameOf(address).size() == 0) failToDownload(address, "the address names no file");
+  // Some servers refuse to send a head alone. They send the content until we have seen its head.
+  for (bool isHead: {true, false}) {
+    Request request(address, kj::str("asking for ", fileNameOf(address)), progress);
+    if (isHead) request.askForHead();
+    bool hasBegun = false;
+    auto result = whileDownloading(address, [&]() {
+      return request.send([&](kj::ArrayPtr<const kj::byte>) {
+        hasBegun = true;
+        return false;
+      });
+    });
+    if (isHead && result == CURLE_HTTP_RETURNED_ERROR) continue;
+    if (result != CURLE_OK && !hasBegun) failToDownload(address, request.causeOf(result));
+    if (request.isWebPage()) failToDownload(address, WEB_PAGE);
+    return {kj::str(address), request.version(), request.contentLength()};
+  }
+  KJ_UNREACHABLE;
+}
+
+void download(const RemoteFile& file, kj::StringPtr path, Progress& progress, Patience patience) {
+  if (pathKind(path) == PathKind::FILE) return;
+  auto part = partOf(path);
+  KJ_ON_SCOPE_FAILURE(if (downloadedBytes(path) == 0)::unlink(part.cStr()));
+  whileDownloading(file.address, [&]() {
+    LongDownload(file, part, progress).run(patience);
+    return true;
+  });
+  moveIntoPlace(part, path);
+}
+
+uint64_t downloadedBytes(kj::StringPtr path) {
+  struct stat status;
+  for (auto& name: kj::arr(kj::str(path), partOf(path))) {
+    if (::stat(name.cStr(), &status) == 0) return status.st_size;
+  }
+  return 0;
 }
 
 }  // namespace io

@@ -1,8 +1,9 @@
-// io/datasets/fetch.h: downloads a file, with progress.
+// io/datasets/fetch.h: downloads files, with progress.
 #pragma once
 
 #include <kj/common.h>
 #include <kj/string.h>
+#include <kj/time.h>
 
 #include <cstdint>
 
@@ -10,12 +11,45 @@
 
 namespace io {
 
+// Whether `source` is an address rather than a path.
+bool isAddress(kj::StringPtr source);
+// Returns `address` as messages show it: without its query and its password, which may be secrets.
+kj::String shownAddress(kj::StringPtr address);
+// Returns the name of the file at `address`, without the query. Empty if `address` names no file.
+kj::String fileNameOf(kj::StringPtr address);
+
 // Downloads `address` (http, https, file; by libcurl, following redirections) into the new file
 // `path`. Throws if there is nothing at the address, if it sends more than `bytesMax`, or if it
 // sends nothing for a minute. Leaves no file then.
 void download(kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Progress& progress);
 
-// Whether `source` is an address rather than a path.
-bool isAddress(kj::StringPtr source);
+// What a server says of the file at an address.
+struct RemoteFile {
+  kj::String address;
+  // The file's ETag, or else the time of its last change, as the server writes it. Another text
+  // means another file. Empty if the server says neither.
+  kj::String version;
+  kj::Maybe<uint64_t> size_bytes;  // null if the server does not say it
+};
+
+// Asks for the file at `address`, without downloading it. Throws if there is no file.
+RemoteFile lookUp(kj::StringPtr address, Progress& progress);
+
+// What follows after a transfer broke off.
+struct Patience {
+  kj::uint attempts = 7;  // that may fail one after another without another byte
+  kj::Duration pause =
+      1 * kj::SECONDS;  // before the second attempt; each later one is twice as long
+};
+
+// Downloads `file` into the file `path`, with its beginning in `path`.part until it is complete. A
+// `path`.part that is there must be the beginning of the same version. The download goes on with it
+// if the server can send a part of a file, and begins anew otherwise. Does the same after a
+// transfer broke off. Throws if that happens too often, if the server refuses, or if it has another
+// version. `path`.part then stays, unless it is empty.
+void download(
+    const RemoteFile& file, kj::StringPtr path, Progress& progress, Patience patience = {});
+// Returns how many bytes of the download into `path` are there.
+uint64_t downloadedBytes(kj::StringPtr path);
 
 }  // namespace io

@@ -2,18 +2,23 @@
 #include "io/progress.h"
 
 #include <doctest/doctest.h>
-#include <kj/debug.h>
-#include <kj/filesystem.h>
-#include <kj/io.h>
-#include <kj/thread.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "configs/language/failure.h"
 #include "io/paths.h"
+#include "io/testing/http_server.h"
 #include "io/testing/scratch.h"
+#include "tests/text.h"
 
 namespace io {
+
+namespace {
+
+Progress silent() {
+  return [](kj::StringPtr, uint64_t, uint64_t) {};
+}
+
+}  // namespace
 
 TEST_CASE("download: copies the file at an address, and reports progress") {
   Scratch scratch;
@@ -33,7 +38,7 @@ TEST_CASE("download: copies the file at an address, and reports progress") {
 
 TEST_CASE("download: a file that is absent or too large is an error, and leaves no file") {
   Scratch scratch;
-  Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
+  Progress progress = silent();
   auto to = scratch.path("to");
   auto none = kj::str("file://", scratch.path("none"));
   CHECK(thrownBy([&]() { download(none, to, 100, progress); }) ==
@@ -47,7 +52,7 @@ TEST_CASE("download: a file that is absent or too large is an error, and leaves 
 
 TEST_CASE("download: an unknown host name is an error that leaves no file") {
   Scratch scratch;
-  Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
+  Progress progress = silent();
   auto to = scratch.path("to");
   // A part of a host name has at most 63 letters. The resolver asks no server for this one.
   auto place = kj::str("http://", kj::repeat('x', 64), ".invalid/x.gz");
@@ -57,31 +62,199 @@ TEST_CASE("download: an unknown host name is an error that leaves no file") {
 }
 
 TEST_CASE("download: the error names the status that a server answers with") {
-  int server;
-  KJ_SYSCALL(server = ::socket(AF_INET, SOCK_STREAM, 0));
-  kj::AutoCloseFd owned(server);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto generic = reinterpret_cast<sockaddr*>(&address);
-  KJ_SYSCALL(::bind(server, generic, size));
-  KJ_SYSCALL(::listen(server, 1));
-  KJ_SYSCALL(::getsockname(server, generic, &size));
-  kj::Thread thread([&]() {
-    int fd;
-    KJ_SYSCALL(fd = ::accept(server, nullptr, nullptr));
-    kj::AutoCloseFd client(fd);
-    char request[4096];
-    KJ_SYSCALL(::read(fd, request, sizeof(request)));
-    kj::StringPtr answer = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
-    KJ_SYSCALL(::write(fd, answer.begin(), answer.size()));
-  });
+  HttpServer server({.status = 404});
   Scratch scratch;
-  Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
-  auto place = kj::str("http://127.0.0.1:", ntohs(address.sin_port), "/x.gz");
+  Progress progress = silent();
+  auto place = server.address("x.gz");
   CHECK(thrownBy([&]() { download(place, scratch.path("to"), 100, progress); }) ==
         kj::str("cannot download ", place, ": the server answered with HTTP status 404"));
+}
+
+namespace {
+
+constexpr kj::StringPtr FIRST = "\"first\""_kj, SECOND = "\"second\""_kj;
+
+kj::Array<kj::byte> someBytes(size_t count = 300'000) {
+  auto bytes = kj::heapArray<kj::byte>(count);
+  for (size_t i = 0; i < count; i++) bytes[i] = i * 7 + i / 251;
+  return bytes;
+}
+
+ServedFile served(kj::StringPtr tag = FIRST) {
+  return {.bytes = someBytes(), .tag = kj::str(tag)};
+}
+
+// Downloads from a server.
+struct Client {
+  explicit Client(HttpServer& server): server(server) {}
+
+  RemoteFile file() { return lookUp(server.address("x.tar?key=1"), progress); }
+  void get(const RemoteFile& file) { download(file, to, progress, patience); }
+  kj::Array<kj::byte> content() { return readFile(to, 1 << 20); }
+  kj::Array<kj::byte> part() { return readFile(kj::str(to, ".part"), 1 << 20); }
+
+  HttpServer& server;
+  Scratch scratch;
+  kj::String to = scratch.path("to");
+  uint64_t told = 0, toldAtFirst = 0;
+  Progress progress = [this](kj::StringPtr what, uint64_t done, uint64_t) {
+    if (toldAtFirst == 0) toldAtFirst = done;
+    told = done;
+  };
+  Patience patience = {.attempts = 3, .pause = 1 * kj::MILLISECONDS};
+};
+
+}  // namespace
+
+TEST_CASE("lookUp: returns size and version without a download") {
+  HttpServer server(served());
+  Client client(server);
+  auto file = client.file();
+  CHECK(file.version == FIRST);
+  CHECK(KJ_ASSERT_NONNULL(file.size_bytes) == 300'000);
+  CHECK(server.requests() == "HEAD");
+  // Only an exact ETag can name a version in a later request.
+  constexpr kj::StringPtr TIME = "Wed, 21 Oct 2015 07:28:00 GMT"_kj;
+  server.change({.bytes = someBytes(), .tag = kj::str("W/", FIRST), .time = kj::str(TIME)});
+  CHECK(client.file().version == TIME);
+  server.change({.bytes = someBytes(), .saysSize = false});
+  file = client.file();
+  CHECK(file.version == "");
+  CHECK(file.size_bytes == nullptr);
+}
+
+TEST_CASE("lookUp: a server may refuse to send a head alone") {
+  auto file = served();
+  file.sendsHeads = false;
+  HttpServer server(kj::mv(file));
+  Client client(server);
+  CHECK(client.file().version == FIRST);
+  CHECK(server.requests() == "HEAD, GET");
+}
+
+TEST_CASE("lookUp: an address without an archive is an error") {
+  HttpServer server({.bytes = someBytes(10), .type = "text/html; charset=utf-8"_kj});
+  Progress progress = silent();
+  auto refusal = [&](kj::StringPtr address) {
+    return thrownBy([&]() { lookUp(address, progress); });
+  };
+  auto place = server.address("login");
+  CHECK(refusal(kj::str(place, "?password=1")) ==
+        kj::str("cannot download ", place, ": there is a web page, not an archive"));
+  CHECK(refusal(server.address("")) ==
+        kj::str("cannot download ", server.address(""), ": the address names no file"));
+  server.change({.status = 403});
+  CHECK(refusal(place) ==
+        kj::str("cannot download ", place, ": the server answered with HTTP status 403"));
+  server.stop();
+  CHECK(refusal(place) == kj::str("cannot download ", place, ": Couldn't connect to server"));
+}
+
+TEST_CASE("download: goes on where a transfer broke off") {
+  HttpServer server(served());
+  Client client(server);
+  // Four times in a row, but never without another byte.
+  server.cutAfter({1000, 2000, 3000, 4000});
+  server.refuse(2);
+  client.get(client.file());
+  CHECK(client.content() == someBytes());
+  CHECK(client.told == 300'000);
+  CHECK(server.requests() ==
+        "HEAD, GET, GET, GET, GET from 1000, GET from 3000, GET from 6000, GET from 10000");
+}
+
+TEST_CASE("download: begins anew if the server sends only whole files or names no version") {
+  for (bool hasVersion: {false, true}) {
+    auto file = served(hasVersion ? FIRST : ""_kj);
+    file.sendsParts = false;
+    HttpServer server(kj::mv(file));
+    Client client(server);
+    server.cutAfter({1000});
+    client.get(client.file());
+    CHECK(client.content() == someBytes());
+    CHECK(server.requests() == (hasVersion ? "HEAD, GET, GET from 1000" : "HEAD, GET, GET"));
+  }
+}
+
+TEST_CASE("download: does not need to know the size") {
+  auto file = served();
+  file.saysSize = false;
+  HttpServer server(kj::mv(file));
+  Client client(server);
+  client.get(client.file());
+  CHECK(client.content() == someBytes());
+  // An earlier call had all bytes, but could not know that.
+  client.scratch.write("more.part", someBytes());
+  download(client.file(), client.scratch.path("more"), client.progress, client.patience);
+  CHECK(readFile(client.scratch.path("more"), 1 << 20) == someBytes());
+  CHECK(server.requests() == "HEAD, GET, HEAD, GET from 300000, GET");
+}
+
+TEST_CASE("download: gives up after several attempts, and a later call goes on") {
+  HttpServer server(served());
+  Client client(server);
+  auto file = client.file();
+  server.cutAfter({1000, 0, 0, 0});
+  CHECK(thrownBy([&]() { client.get(file); }) ==
+        kj::str("cannot download ", server.address("x.tar"),
+            ": the transfer broke off 3 times, at last after 1000 bytes (Transferred a partial "
+            "file). Try again later"));
+  CHECK(client.part() == someBytes(1000));
+  client.toldAtFirst = 0;
+  client.get(file);
+  CHECK(client.content() == someBytes());
+  CHECK(client.toldAtFirst >= 1000);
+  auto requests = server.requests();
+  CHECK(requests.endsWith("GET from 1000"));
+  // It is there.
+  client.get(file);
+  CHECK(server.requests() == requests);
+}
+
+TEST_CASE("download: never joins parts of two versions") {
+  HttpServer server(served());
+  Client client(server);
+  auto file = client.file();
+  server.cutAfter({1000, 0, 0, 0});
+  CHECK(thrownBy([&]() { client.get(file); }) != "");
+  server.change(served(SECOND));
+  CHECK(thrownBy([&]() { client.get(file); }) ==
+        kj::str("cannot download ", server.address("x.tar"),
+            ": the file there has changed meanwhile. Try again"));
+  CHECK(server.requests().endsWith("GET from 1000"));
+  CHECK(pathKind(client.to) == PathKind::NOTHING);
+}
+
+TEST_CASE("download: what does not help is not tried again, and leaves no empty file") {
+  HttpServer server(served());
+  Client client(server);
+  auto file = client.file();
+  server.change({.status = 404});
+  CHECK(
+      thrownBy([&]() { client.get(file); }) == kj::str("cannot download ", server.address("x.tar"),
+                                                   ": the server answered with HTTP status 404"));
+  CHECK(server.requests() == "HEAD, GET");
+  CHECK(pathKind(kj::str(client.to, ".part")) == PathKind::NOTHING);
+}
+
+TEST_CASE("download: an exception of the progress ends a pause") {
+  HttpServer server(served());
+  Client client(server);
+  auto file = client.file();
+  server.stop();
+  client.patience.pause = 1 * kj::HOURS;
+  client.progress = [](kj::StringPtr what, uint64_t, uint64_t) {
+    if (tests::contains(what, "again soon (Couldn't connect to server)")) configs::fail("enough");
+  };
+  CHECK(tests::contains(thrownBy([&]() { client.get(file); }), ": enough"));
+}
+
+TEST_CASE("fileNameOf and shownAddress: leave out queries and passwords") {
+  CHECK(fileNameOf("https://example.org/a/train.tar?key=x/y#z") == "train.tar");
+  CHECK(fileNameOf("https://example.org") == "");
+  CHECK(fileNameOf("https://example.org/a/") == "");
+  CHECK(shownAddress("https://me:secret@example.org/a@b?key=x") == "https://example.org/a@b");
+  CHECK(shownAddress("https://example.org/a@b") == "https://example.org/a@b");
 }
 
 TEST_CASE("isAddress: distinguishes addresses from paths") {
