@@ -288,7 +288,9 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   auto& source = *config.dataset->source;
   config.source = reader.maybePath("source",
       "Where the images come from: a folder, an archive, a folder written by `pack_records`, or "
-      "the address of a mirror. A relative path starts at the folder of the file that contains it, "
+      "the address of a mirror. For `image_folder`, also the http or https address of one archive "
+      "or RecordIO file. It is downloaded, imported, and removed. If it changes there, the next "
+      "run imports it again. A relative path starts at the folder of the file that contains it, "
       "or at the current folder if it is given with `--set` or `--sweep`. Absent = the folder that "
       "the environment variable RUNNER_DATASETS names, then Debian's installation folder, then the "
       "official address. A data set with fixed content that is in the cache already is not read "
@@ -300,9 +302,10 @@ DataConfig DataConfig::read(configs::Reader& reader) {
     }
   }
   config.validationSource = reader.maybePath("validation_source",
-      "For `image_folder`: a folder or an archive with the images for validation. Their folders "
-      "have the names of the training images' classes, or they have labels of their own. Absent = "
-      "the images of `source` that `validation_labels` names, or else every tenth image.");
+      "For `image_folder`: a folder or an archive with the images for validation, or the address "
+      "of one archive. Their folders have the names of the training images' classes, or they have "
+      "labels of their own. Absent = the images of `source` that `validation_labels` names, or "
+      "else every tenth image.");
   KJ_IF_MAYBE(place, config.validationSource) {
     bool isFolder = source.format == DatasetSource::FOLDER;
     if (!isFolder) {

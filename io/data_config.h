@@ -76,10 +76,10 @@ struct SettingNames {
 struct DataConfig {
   const DatasetKind* dataset;
   configs::Span datasetSpan;
-  // A local folder or mirror. If it is null, RUNNER_DATASETS and then the official address are
-  // used.
+  // A folder, an archive or an address. If it is null, RUNNER_DATASETS and then the official
+  // address are used.
   kj::Maybe<kj::String> source;
-  // For image folders: a folder or an archive with the validation images. Null: every tenth image
+  // For image folders: the same with the validation images. Null: every tenth image
   // of `source` is for validation.
   kj::Maybe<kj::String> validationSource;
   // For image folders: files that label the images of `source` and of `validationSource`. If there

@@ -27,13 +27,14 @@ constexpr kj::StringPtr DESCRIPTION =
     "--source, the program looks for the data set in $RUNNER_DATASETS, then in Debian's "
     "installation folder, then at its official address.\n"
     "\n"
-    "If the program is killed while it packs images, the same command goes on from there, and "
-    "makes the same bytes.\n"
+    "If the program is killed while it downloads or packs images, the same command goes on from "
+    "there, and makes the same bytes. A transfer that breaks off is tried again.\n"
     "\n"
     "Examples:\n"
     "  pack_records --dataset cifar10 records/cifar10\n"
     "  pack_records --dataset mnist --source mnist --encoding jpeg records/mnist\n"
     "  pack_records --dataset image_folder --source photos.tar --resize 256 photos\n"
+    "  pack_records --dataset image_folder --source https://example.org/train.tar photos\n"
     "  pack_records --dataset image_folder --source images --labels train.lst --validation-labels "
     "val.lst photos\n"
     "  pack_records --dataset image_folder --source train.rec --validation-source val.rec "
@@ -76,11 +77,12 @@ public:
         .addOptionWithArg({'d', "dataset"}, KJ_BIND_METHOD(*this, setDataset), "<word>",
             "The data set: mnist, fashion_mnist, cifar10 or image_folder. Required.")
         .addOptionWithArg({'s', "source"}, KJ_BIND_METHOD(*this, setSource), "<place>",
-            "The source: a folder, an archive, or the address of a mirror.")
+            "The source: a folder, an archive, or the address of a mirror. For image_folder, also "
+            "the http or https address of one archive.")
         .addOptionWithArg({"validation-source"}, KJ_BIND_METHOD(*this, setValidationSource),
             "<place>",
-            "For image_folder: a folder or an archive with the images for validation. Default: "
-            "every tenth image of the source.")
+            "For image_folder: a folder or an archive with the images for validation, or the "
+            "address of one archive. Default: every tenth image of the source.")
         .addOptionWithArg({"labels"}, KJ_BIND_METHOD(*this, setLabels), "<file>",
             "For image_folder: a file with lines `path<TAB>label`, `path label`, or, if it ends in "
             ".lst, `number<TAB>label<TAB>path`. Images that it does not name are left out. "
@@ -112,21 +114,20 @@ private:
     return unknown(io::DATASETS);
   }
 
-  kj::MainBuilder::Validity setSource(kj::StringPtr place) {
+  // Keeps a path or an address in `setting`.
+  static kj::MainBuilder::Validity setPlace(kj::Maybe<kj::String>& setting, kj::StringPtr place) {
     bool isNothing = !io::isAddress(place) && io::pathKind(place) == io::PathKind::NOTHING;
     if (isNothing && io::whyNeither(place) == nullptr) {
       return kj::str("there is nothing at `", place, "`. Name a folder, an archive or an address");
     }
-    config.source = kj::str(place);
+    setting = kj::str(place);
     return true;
   }
-
+  kj::MainBuilder::Validity setSource(kj::StringPtr place) {
+    return setPlace(config.source, place);
+  }
   kj::MainBuilder::Validity setValidationSource(kj::StringPtr place) {
-    if (io::pathKind(place) == io::PathKind::NOTHING && io::whyNeither(place) == nullptr) {
-      return kj::str("there is nothing at `", place, "`. Name a folder or an archive");
-    }
-    config.validationSource = kj::str(place);
-    return true;
+    return setPlace(config.validationSource, place);
   }
 
   // Keeps the path of a file in `setting`.

@@ -23,6 +23,7 @@
 #include "io/checksum.h"
 #include "io/datasets/bad_images.h"
 #include "io/datasets/import.h"
+#include "io/datasets/remote_images.h"
 #include "io/datasets/sources.h"
 #include "io/images/augment.h"
 #include "io/images/mean_file.h"
@@ -67,7 +68,8 @@ kj::String identityOf(kj::StringPtr path) {
 }
 
 // Returns the name of the folder in the cache. It changes whenever the records would change.
-kj::String cacheName(const DataConfig& config) {
+// `remote` are the files at the addresses of `config`.
+kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote) {
   Sha256 sum;
   auto add = [&](kj::StringPtr line) {
     sum.update(line.asBytes());
@@ -90,15 +92,21 @@ kj::String cacheName(const DataConfig& config) {
   if (config.dataset->source->format == DatasetSource::FOLDER) {
     add(config.onBadRecord == BadRecordPolicy::FAIL ? "fail" : "skip");
     auto addPlace = [&](const ImagePlace& place) {
-      auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
-      add(absolute.toString());
-      add(identityOf(place.images));
+      bool isRemote = isAddress(place.images);
+      if (isRemote) {
+        add(place.images);
+        add(identityOf(remote, place.images));
+      } else {
+        auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
+        add(absolute.toString());
+        add(identityOf(place.images));
+      }
       KJ_IF_MAYBE(labels, place.labels) {
         add(place.isChosen ? "chosen" : "");
         add(identityOf(*labels));
       }
       KJ_IF_MAYBE(kit, place.kit) add(identityOf(*kit));
-      if (pathKind(place.images) != PathKind::FOLDER) return;
+      if (isRemote || pathKind(place.images) != PathKind::FOLDER) return;
       auto below = allBelow(place.images);
       for (auto& name: below.files) {
         add(name);
@@ -198,8 +206,8 @@ constexpr kj::StringPtr UNFINISHED_FILE = "unfinished"_kj;
 constexpr size_t MARK_BYTES_MAX = 4096;
 
 // Returns what an import of a killed process must have in common with this one, so that this one
-// can go on with it: the records that it makes, and the start of the machine, because files that
-// were not synced may have holes after a loss of power. Empty if it cannot go on.
+// can go on with it: the records that it makes, and after a space the start of the machine, because
+// files that were not synced may have holes after a loss of power. Empty if it cannot go on.
 kj::String markOf(const DataConfig& config, kj::StringPtr records) {
   constexpr kj::StringPtr BOOT = "/proc/sys/kernel/random/boot_id"_kj;
   std::string boot;
@@ -209,9 +217,12 @@ kj::String markOf(const DataConfig& config, kj::StringPtr records) {
   return kj::str(records, " ", boot.c_str());
 }
 
-// Prepares the folder `part` for an import. Removes everything that a killed import has left there,
-// unless it has the same `mark`. Throws if the folder holds anything that is not ours.
-void takeOver(const DataConfig& config, kj::StringPtr part, kj::StringPtr mark) {
+// Prepares the folder `part` for an import. Removes everything that another import has left there,
+// unless it has the same `mark`. Downloads of `remote` stay, unless the machine has started anew:
+// another import of the same files may have begun them. Throws if the folder holds anything that is
+// not ours.
+void takeOver(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote, kj::StringPtr part,
+    kj::StringPtr mark) {
   auto filesystem = kj::newDiskFilesystem();
   auto folder = filesystem->getRoot().openSubdir(
       filesystem->getCurrentPath().evalNative(part), kj::WriteMode::MODIFY);
@@ -221,15 +232,25 @@ void takeOver(const DataConfig& config, kj::StringPtr part, kj::StringPtr mark) 
         ", so it was not left by an unfinished import. Rename or remove it, or set ",
         config.names.folder, " to another folder");
   }
-  bool isSame =
-      names.size() > 0 && mark.size() > 0 &&
-      readFile(kj::str(part, "/", UNFINISHED_FILE), MARK_BYTES_MAX).asPtr() == mark.asBytes();
-  if (isSame) return;
+  bool isSameStart = false;
+  if (names.size() > 0 && mark.size() > 0) {
+    auto before =
+        kj::heapString(readFile(kj::str(part, "/", UNFINISHED_FILE), MARK_BYTES_MAX).asChars());
+    if (before == mark) return;
+    isSameStart = before.endsWith(mark.slice(KJ_ASSERT_NONNULL(mark.findFirst(' '))));
+  }
+  auto stays = [&](kj::StringPtr name) {
+    if (name == UNFINISHED_FILE) return true;
+    for (auto& file: remote) {
+      if (isSameStart && name == downloadFolder(file)) return true;
+    }
+    return false;
+  };
   auto file =
       folder->openFile(kj::Path(UNFINISHED_FILE), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
   file->truncate(0);
   for (auto& name: names) {
-    if (name != UNFINISHED_FILE) folder->remove(kj::Path(name));
+    if (!stays(name)) folder->remove(kj::Path(name));
   }
   file->writeAll(mark);
 }
@@ -237,8 +258,8 @@ void takeOver(const DataConfig& config, kj::StringPtr part, kj::StringPtr mark) 
 // Makes the folder `part`, in which `into` will be made, as takeOver() does. The result holds the
 // lock of the folder; a killed process leaves no lock. Throws if another process has the lock, or
 // if the folder is not an import's.
-kj::AutoCloseFd takeFolder(
-    const DataConfig& config, kj::StringPtr part, kj::StringPtr into, kj::StringPtr mark) {
+kj::AutoCloseFd takeFolder(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
+    kj::StringPtr part, kj::StringPtr into, kj::StringPtr mark) {
   for (;;) {
     if (pathKind(part) == PathKind::FILE) failInTheWay(config, part);
     naming(part, into, [&]() { makeFolders(config, part); });
@@ -253,7 +274,7 @@ kj::AutoCloseFd takeFolder(
           config.names.folder, " to another folder");
     }
     if (!isOpenedAt(fd, part)) continue;
-    takeOver(config, part, mark);
+    takeOver(config, remote, part, mark);
     return owned;
   }
 }
@@ -265,44 +286,57 @@ std::atomic<uint> imports(0);
 // was deleted. A process that reads that folder keeps its open files. Throws if another process
 // does the same.
 //
-// With `keepsIfInterrupted`, what was imported stays for the next call if `progress` throws.
-void importInto(const DataConfig& config, kj::StringPtr records, kj::StringPtr into,
-    bool keepsIfInterrupted, Progress& progress, Warn& warn,
-    kj::FunctionParam<void(kj::StringPtr part)> complete) {
+// With `keepsIfInterrupted`, what was imported stays for the next call if `progress` throws. If the
+// import fails, what it has downloaded of `remote` stays.
+void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
+    kj::StringPtr records, kj::StringPtr into, bool keepsIfInterrupted, Progress& progress,
+    Warn& warn, kj::FunctionParam<void(kj::StringPtr part)> complete) {
   auto part = kj::str(into, ".part");
   ++imports;
   KJ_DEFER(--imports);
   auto mark = markOf(config, records);
-  auto locked = takeFolder(config, part, into, mark);
+  auto locked = takeFolder(config, remote, part, into, mark);
   bool isKept = false;
   Progress interruptible = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
     KJ_ON_SCOPE_FAILURE(isKept = keepsIfInterrupted && mark.size() > 0);
     progress(what, done, total);
   };
-  naming(part, into, [&]() {
-    KJ_ON_SCOPE_FAILURE(if (!isKept) removeFolder(part));
+  bool keepsDownload = false;
+  auto import = [&]() {
+    KJ_ON_SCOPE_FAILURE({
+      keepsDownload = mark.size() > 0 && hasDownload(remote, part);
+      if (!isKept && !keepsDownload) removeFolder(part);
+    });
     kj::Vector<kj::String> leftOut;
     Warn warnAndKeep = [&](kj::StringPtr sentence) {
       leftOut.add(kj::str(sentence));
       warn(sentence);
     };
     importDataset(
-        config, configs::environment("RUNNER_DATASETS"), part, interruptible, warnAndKeep);
+        config, configs::environment("RUNNER_DATASETS"), remote, part, interruptible, warnAndKeep);
     writeLeftOut(part, leftOut);
     for (auto name: config.dataset->source->downloads) {
       ::unlink(kj::str(part, "/", name).cStr());
     }
     complete(part);
+    for (auto& file: remote) removeFolder(kj::str(part, "/", downloadFolder(file)));
     ::unlink(kj::str(part, "/", BAD_IMAGES_FILE).cStr());
     KJ_SYSCALL(::unlink(kj::str(part, "/", UNFINISHED_FILE).cStr()));
     removeFolder(into);
     moveIntoPlace(part, into);
-  });
+  };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { naming(part, into, import); })) {
+    if (!keepsDownload) kj::throwFatalException(kj::mv(*e));
+    configs::fail(e->getDescription(), ". What was downloaded stays in ", part,
+        " for the next import of the same file");
+  }
 }
 
 // Removes from `cache` what killed imports have left, for example downloads after Ctrl-C, apart
-// from that of the folder `own`. An import that still runs holds a lock.
-void removeUnfinished(kj::StringPtr cache, kj::StringPtr own) {
+// from that of the folder `own`, whose lock the caller has. An import that still runs holds a lock.
+// If there are downloads of `remote`, with other settings, `own` gets them.
+void removeUnfinished(
+    kj::StringPtr cache, kj::StringPtr own, kj::ArrayPtr<const RemoteFile> remote) {
   constexpr kj::StringPtr ENDING = ".part"_kj;
   auto filesystem = kj::newDiskFilesystem();
   auto folder = filesystem->getRoot().openSubdir(filesystem->getCurrentPath().evalNative(cache));
@@ -314,6 +348,8 @@ void removeUnfinished(kj::StringPtr cache, kj::StringPtr own) {
     if (fd < 0) continue;
     kj::AutoCloseFd owned(fd);
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) continue;
+    bool isUseful = hasDownload(remote, path);
+    if (isUseful && ::rename(path.cStr(), kj::str(cache, "/", own, ENDING).cStr()) == 0) continue;
     // A folder that cannot be removed, for example another user's, takes room but does no other
     // harm.
     kj::runCatchingExceptions([&]() { removeFolder(path); });
@@ -322,6 +358,33 @@ void removeUnfinished(kj::StringPtr cache, kj::StringPtr own) {
 
 bool isPacked(kj::StringPtr folder) {
   return hasFile(folder, TRAINING_FILE) && hasFile(folder, VALIDATION_FILE);
+}
+
+// Where the records of `config` are in the cache.
+struct CachePlace {
+  RemoteFiles remote;  // the files at its addresses
+  kj::String records;  // as cacheName() names them
+  kj::String folder;
+};
+
+CachePlace placeInCache(const DataConfig& config, RemoteFiles remote) {
+  auto records = cacheName(config, remote);
+  auto folder = kj::str(configs::cacheFolder(), "/", records);
+  return {kj::mv(remote), kj::mv(records), kj::mv(folder)};
+}
+
+// Returns that place without asking a server. Null if this machine never asked.
+kj::Maybe<CachePlace> knownPlace(const DataConfig& config) {
+  KJ_IF_MAYBE(remote, keptFiles(config)) return placeInCache(config, kj::mv(*remote));
+  return nullptr;
+}
+
+// Asks the servers, if there are any, and keeps what they say.
+CachePlace askForPlace(const DataConfig& config, Progress& progress) {
+  auto remote = lookUpFiles(config, progress);
+  makeFolders(config, configs::cacheFolder());
+  keepFiles(remote);
+  return placeInCache(config, kj::mv(remote));
 }
 
 // Returns the folder with the databases of `config`. Makes it if necessary.
@@ -343,18 +406,23 @@ kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
           ". Write it again with pack_records");
     }
   }
-  auto cache = configs::cacheFolder();
-  auto records = cacheName(config);
-  auto folder = kj::str(cache, "/", records);
-  if (!isPacked(folder)) {
-    makeFolders(config, cache);
-    removeUnfinished(cache, records);
-    auto locked = lock(kj::str(folder, ".lock"), progress);
-    if (!isPacked(folder)) {
-      importInto(config, records, folder, false, progress, warn, [](kj::StringPtr) {});
-    }
+  auto known = knownPlace(config);
+  KJ_IF_MAYBE(place, known) {
+    if (isPacked(place->folder)) return kj::mv(place->folder);
+    // The file there may have changed.
+    if (place->remote.size() > 0) known = nullptr;
   }
-  return folder;
+  if (known == nullptr) known = askForPlace(config, progress);
+  auto& place = KJ_ASSERT_NONNULL(known);
+  auto cache = configs::cacheFolder();
+  makeFolders(config, cache);
+  auto locked = lock(kj::str(place.folder, ".lock"), progress);
+  if (!isPacked(place.folder)) {
+    removeUnfinished(cache, place.records, place.remote);
+    importInto(config, place.remote, place.records, place.folder, false, progress, warn,
+        [](kj::StringPtr) {});
+  }
+  return kj::mv(place.folder);
 }
 
 // Returns the shape of the first record that can be read. All records have its channels.
@@ -406,7 +474,9 @@ void checkShortSide(const DataConfig& config, kj::StringPtr folder, const Record
 
 // Returns the place by which the user knows the records.
 kj::String placeOf(const DataConfig& config) {
-  KJ_IF_MAYBE(source, config.source) return kj::str(*source);
+  KJ_IF_MAYBE(source, config.source) {
+    return isAddress(*source) ? shownAddress(*source) : kj::str(*source);
+  }
   return kj::str("the data set ", config.dataset->name);
 }
 
@@ -526,6 +596,22 @@ kj::Array<kj::String> classNamesOf(const RecordDb& db) {
   };
 }
 
+void lookForChanges(const DataConfig& config, Progress progress, Warn warn) {
+  KJ_IF_MAYBE(kept, keptFiles(config)) {
+    bool isLocal = kept->size() == 0;
+    if (isLocal) return;
+  }
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { askForPlace(config, progress); })) {
+    KJ_IF_MAYBE(place, knownPlace(config)) {
+      if (isPacked(place->folder)) {
+        warn(kj::str(e->getDescription(), ". The records that were imported from there are used"));
+        return;
+      }
+    }
+    kj::throwFatalException(kj::mv(*e));
+  }
+}
+
 bool isImporting() {
   return imports > 0;
 }
@@ -559,7 +645,9 @@ void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress
     }
   };
   refuseIfThere();
-  importInto(config, cacheName(config), folder, true, progress, warn, [&](kj::StringPtr part) {
+  auto remote = lookUpFiles(config, progress);
+  auto records = cacheName(config, remote);
+  importInto(config, remote, records, folder, true, progress, warn, [&](kj::StringPtr part) {
     auto training = RecordDb::open(kj::str(part, "/", TRAINING_FILE));
     KJ_IF_MAYBE(shape, training->shape()) {
       // The mean image is part of the folder's purpose. Therefore a failure ends the command.

@@ -53,6 +53,10 @@ public:
 // A `source` that is a folder written by pack_records is opened in place, whatever `encoding` and
 // `resize_short_side` say. So is `config.copy`, in place of any source.
 //
+// The images of an image folder may lie at an address: see lookForChanges(). The archive is
+// downloaded into the folder of the import, and removed with the end of the import. If the import
+// fails or is interrupted, the download stays for the next import of the same file.
+//
 // `warn`, which by default writes to stderr, is called with what an import leaves out. It is not
 // called for a data set that was imported before: see Dataset::leftOut(). It is also called if the
 // mean image cannot be kept.
@@ -61,9 +65,15 @@ public:
 kj::Own<Dataset> openDataset(
     const DataConfig& config, Progress progress, Warn warn = &configs::warn);
 
+// Asks the servers whether the images of `config` that lie at addresses have changed since they
+// were imported. If so, the next openDataset(), also of other processes with the same cache,
+// imports them anew. Otherwise openDataset() asks only if it has to import. If a server does not
+// answer, an import that is there is used, and `warn` says so. Throws if there is none.
+void lookForChanges(const DataConfig& config, Progress progress, Warn warn = &configs::warn);
+
 // Whether this process is writing an import. If the process ends meanwhile, it leaves a folder that
-// the next import removes. An exception from `progress` removes it at once. Signal handlers may
-// call this function.
+// the next import removes or goes on with. An exception from `progress` removes it at once, unless
+// it holds a download. Signal handlers may call this function.
 bool isImporting();
 
 // Reports an error if `config` needs the user's own images, and neither `config` nor the

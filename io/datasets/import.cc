@@ -112,8 +112,8 @@ kj::String originOf(const DataConfig& config, kj::StringPtr source) {
 
 }  // namespace
 
-void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, kj::StringPtr into,
-    Progress& progress, Warn& warn) {
+void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets,
+    kj::ArrayPtr<const RemoteFile> remote, kj::StringPtr into, Progress& progress, Warn& warn) {
   auto& kind = *config.dataset;
   bool isFolder = kind.source->format == DatasetSource::FOLDER;
   auto writerOf = [&](kj::StringPtr file) {
@@ -127,10 +127,17 @@ void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets, 
   if (isFolder) {
     auto place = findImages(config, datasets);
     auto validationPlace = findValidationImages(config, datasets);
+    downloadFiles(config, remote, into, progress);
+    useDownload(place, remote, into);
+    KJ_IF_MAYBE(own, validationPlace) useDownload(*own, remote, into);
     source = kj::str(baseName(place.images));
     BadImages badImages(into);
-    classNames = importFolder(
-        config, place, validationPlace, *training, *validation, badImages, progress, warn);
+    Warn warnOfAddress = [&](kj::StringPtr text) { warn(withAddresses(text, remote, into)); };
+    auto problem = kj::runCatchingExceptions([&]() {
+      classNames = importFolder(config, place, validationPlace, *training, *validation, badImages,
+          progress, warnOfAddress);
+    });
+    KJ_IF_MAYBE(e, problem) configs::fail(withAddresses(e->getDescription(), remote, into));
   } else {
     kj::Vector<kj::StringPtr> names;
     kj::Array<kj::String> paths;

@@ -284,17 +284,15 @@ void requireSourcePlace(const DataConfig& config) {
 
 namespace {
 
-// Returns the path that a setting names, without its last slash: messages show its last name.
-kj::String localPath(kj::StringPtr place, kj::StringPtr setting) {
-  if (isAddress(place)) {
-    configs::fail("images cannot be read from ", place, ". Download the archive and set ", setting,
-        " to its path");
+// Returns the place at `given`, a path or an address, which `setting` names.
+ImagePlace imagesAt(kj::StringPtr given, kj::StringPtr setting, kj::StringPtr otherwise) {
+  ImagePlace place;
+  if (isAddress(given)) {
+    place.images = kj::str(given);
+    return place;
   }
-  return withoutSlash(place);
-}
-
-// Returns the place at `path`, which `setting` names.
-ImagePlace imagesAt(kj::String path, kj::StringPtr setting, kj::StringPtr otherwise) {
+  // Messages show its last name.
+  auto path = withoutSlash(given);
   KJ_IF_MAYBE(why, whyUnreadable(path)) configs::fail("cannot access ", path, ": ", *why);
   auto kindOfPath = pathKind(path);
   if (kindOfPath == PathKind::NOTHING) {
@@ -307,7 +305,6 @@ ImagePlace imagesAt(kj::String path, kj::StringPtr setting, kj::StringPtr otherw
   bool isFolder = kindOfPath == PathKind::FOLDER;
   auto folder = isFolder ? kj::str(path) : folderName(path);
   if (folder == "") folder = kj::str(path.startsWith("/") ? "/" : ".");
-  ImagePlace place;
   auto labels = kj::str(folder, "/labels.tsv");
   KJ_IF_MAYBE(why, whyUnreadable(labels)) {
     configs::fail("cannot read the folder ", folder, ": ", *why);
@@ -371,7 +368,7 @@ ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> dataset
   KJ_IF_MAYBE(s, config.source) {
     auto folder = withoutSlash(*s);
     place = hasIlsvrc(folder) ? ilsvrcAt(folder, ILSVRC_TRAINING, setting)
-                              : imagesAt(localPath(*s, setting), setting, otherwise);
+                              : imagesAt(*s, setting, otherwise);
   } else KJ_IF_MAYBE(d, datasets) {
     place = imagesAt(kj::str(*d, "/", kind.source->folder), setting, otherwise);
   }
@@ -388,7 +385,7 @@ kj::Maybe<ImagePlace> findValidationImages(
   auto setting = config.names.validationSource;
   kj::Maybe<ImagePlace> place;
   KJ_IF_MAYBE(s, config.validationSource) {
-    place = imagesAt(localPath(*s, setting), setting, "");
+    place = imagesAt(*s, setting, "");
   } else if (config.validationLabels != nullptr) {
     place = findImages(config, datasets);
   } else KJ_IF_MAYBE(s, config.source) {

@@ -46,7 +46,8 @@ constexpr kj::StringPtr ILSVRC_DEVKIT = "ILSVRC2012_devkit_t12.tar.gz"_kj;
 
 // The place of the images of an image folder.
 struct ImagePlace {
-  kj::String images;             // a folder, an archive or a RecordIO file
+  // A folder, an archive or a RecordIO file, or the address of one of these files.
+  kj::String images;
   kj::Maybe<kj::String> labels;  // the file of labels, or null
   // ILSVRC2012's development kit, which says what the images show, or null. See ilsvrc.h.
   kj::Maybe<kj::String> kit;
@@ -56,8 +57,8 @@ struct ImagePlace {
 
 // Looks at `config.source`, or else at the row's folder in `datasets`. A folder that holds one
 // archive and `labels.tsv` means that archive. `labels.tsv` may lie in the folder, or beside the
-// archive. `config.labels` replaces it. A folder with the training images of ILSVRC2012, as they
-// are downloaded, means these. Throws if there is nothing.
+// archive, but not at an address. `config.labels` replaces it. A folder with the training images of
+// ILSVRC2012, as they are downloaded, means these. Throws if there is nothing.
 ImagePlace findImages(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
 // Looks at `config.validationSource` and `config.validationLabels` in the same way. If the
 // configuration has neither, returns the validation images of ILSVRC2012 if they lie beside its

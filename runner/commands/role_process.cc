@@ -207,6 +207,12 @@ kj::Maybe<kj::String> runRoles(
       experiment.data.names.otherwise =
           ", or let `runner run --copy-data` copy that of its machine to its hosts";
     }
+    // The launcher of this machine has looked already.
+    bool isLaunchedHere =
+        first.launched && experiment.cluster.launcher->word == LauncherKind::LOCAL;
+    if (!isLaunchedHere) {
+      io::lookForChanges(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {});
+    }
     addRecords(loaded);
   }
   if (roles.takesIndex) first.index = takeIndex(loaded, first);

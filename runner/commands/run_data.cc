@@ -25,18 +25,21 @@ void prepare(const io::DataConfig& config, kj::FunctionParam<void(kj::StringPtr)
   KJ_DEFER(line.clear());
   bool warned = false;
   kj::Own<io::Dataset> dataset;
+  auto show = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+    if (isInterrupted()) configs::fail("interrupted");
+    line.show(pace.text(what, done, total));
+  };
+  auto tell = [&](kj::StringPtr sentence) {
+    if (isInterrupted()) configs::fail("interrupted");
+    line.clear();
+    warn(sentence);
+  };
   auto problem = kj::runCatchingExceptions([&]() {
-    dataset = io::openDataset(
-        config,
-        [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-          if (isInterrupted()) configs::fail("interrupted");
-          line.show(pace.text(what, done, total));
-        },
-        [&](kj::StringPtr sentence) {
-          warned = true;
-          line.clear();
-          warn(sentence);
-        });
+    io::lookForChanges(config, show, tell);
+    dataset = io::openDataset(config, show, [&](kj::StringPtr sentence) {
+      warned = true;
+      tell(sentence);
+    });
   });
   line.clear();
   if (isInterrupted()) endInterrupted();

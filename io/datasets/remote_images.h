@@ -1,0 +1,46 @@
+// io/datasets/remote_images.h: the images of an image folder that lie at an address.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include "io/data_config.h"
+#include "io/datasets/fetch.h"
+#include "io/datasets/sources.h"
+#include "io/progress.h"
+
+namespace io {
+
+// The files at addresses that the images of a configuration come from: none, one, or two.
+using RemoteFiles = kj::Array<RemoteFile>;
+
+// Asks the servers for the files of `config`. Throws, naming the setting, if one is not there.
+RemoteFiles lookUpFiles(const DataConfig& config, Progress& progress);
+
+// Keeps in the cache, which exists, what the servers said.
+void keepFiles(kj::ArrayPtr<const RemoteFile> files);
+// Returns what the servers said when this machine last kept it. Null if it has not kept it for each
+// file of `config`.
+kj::Maybe<RemoteFiles> keptFiles(const DataConfig& config);
+
+// Returns a line that changes when the file at `address`, which is one of `files`, changes.
+kj::String identityOf(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr address);
+
+// Downloads `files` into the existing folder `into`, each into the folder downloadFolder() in it.
+// Files that are there already are kept, and parts of them are continued. Throws if the disk has no
+// room for all of them.
+void downloadFiles(const DataConfig& config, kj::ArrayPtr<const RemoteFile> files,
+    kj::StringPtr into, Progress& progress);
+// Returns a name that depends on the address and the version.
+kj::String downloadFolder(const RemoteFile& file);
+// Whether `into` has at least the first byte of one of `files`.
+bool hasDownload(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
+
+// Lets `place` be the file in `into` if it is the address of one of `files`.
+void useDownload(ImagePlace& place, kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
+// Returns `text` with the addresses in place of the paths of the downloads in `into`, which the
+// user does not know.
+kj::String withAddresses(
+    kj::StringPtr text, kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
+
+}  // namespace io
