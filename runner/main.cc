@@ -1,6 +1,6 @@
 // runner: reads one experiment file, brings up its roles, trains, and writes logs and tables. Read
 // this first: every command of the program is a line below, and a file in runner/commands.
-#include "io/datasets/datasets.h"
+#include "io/datasets/import_into.h"
 #include "runner/commands/attach_command.h"
 #include "runner/commands/check_command.h"
 #include "runner/commands/data_command.h"

@@ -9,6 +9,7 @@
 #include "configs/language/failure.h"
 #include "io/datasets/datasets.h"
 #include "io/datasets/fetch.h"
+#include "io/datasets/import_into.h"
 #include "io/paths.h"
 #include "runner/launch/progress.h"
 #include "runner/system/command_line.h"

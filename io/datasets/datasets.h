@@ -71,11 +71,6 @@ kj::Own<Dataset> openDataset(
 // answer, an import that is there is used, and `warn` says so. Throws if there is none.
 void lookForChanges(const DataConfig& config, Progress progress, Warn warn = &configs::warn);
 
-// Whether this process is writing an import. If the process ends meanwhile, it leaves a folder that
-// the next import removes or goes on with. An exception from `progress` removes it at once, unless
-// it holds a download. Signal handlers may call this function.
-bool isImporting();
-
 // Reports an error if `config` needs the user's own images, and neither `config` nor the
 // environment says where they are.
 void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics);

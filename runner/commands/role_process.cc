@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <atomic>
 
+#include "io/datasets/datasets.h"
 #include "runner/commands/run_results.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launcher.h"

@@ -1,0 +1,259 @@
+#include "io/datasets/import_into.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/filesystem.h>
+#include <kj/io.h>
+#include <kj/vector.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "configs/language/environment.h"
+#include "configs/language/failure.h"
+#include "io/datasets/bad_images.h"
+#include "io/datasets/import.h"
+#include "io/datasets/remote_images.h"
+#include "io/paths.h"
+
+namespace io {
+
+namespace {
+
+[[noreturn]] void failInTheWay(const DataConfig& config, kj::StringPtr path) {
+  configs::fail("cannot make the folder ", path, ": a file has that name. Rename it, or set ",
+      config.names.folder, " to another folder");
+}
+
+void removeFolder(kj::StringPtr path) {
+  if (pathKind(path) == PathKind::NOTHING) return;
+  auto filesystem = kj::newDiskFilesystem();
+  filesystem->getRoot().remove(filesystem->getCurrentPath().evalNative(path));
+}
+
+// A file with the sentences on what an import left out, one per line, beside its databases. Absent
+// if the import left out nothing.
+constexpr kj::StringPtr LEFT_OUT_FILE = "left_out.txt"_kj;
+constexpr size_t LEFT_OUT_BYTES_MAX = size_t(1) << 30;
+
+void writeLeftOut(kj::StringPtr folder, kj::ArrayPtr<const kj::String> sentences) {
+  if (sentences.size() == 0) return;
+  auto path = kj::str(folder, "/", LEFT_OUT_FILE);
+  int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) configs::fail("cannot make ", path, ": ", strerror(errno));
+  kj::AutoCloseFd owned(fd);
+  auto text = kj::str(kj::strArray(sentences, "\n"), "\n");
+  about(path, [&]() {
+    writeTo(fd, text.asBytes());
+    return true;
+  });
+}
+
+bool isOpenedAt(int fd, kj::StringPtr path) {
+  struct stat opened, there;
+  return ::fstat(fd, &opened) == 0 && ::stat(path.cStr(), &there) == 0 &&
+         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+}
+
+// This file lies in a folder while an import writes it. A folder without it is not ours. It holds
+// the mark of the import, by which another process knows whether it can go on with it.
+constexpr kj::StringPtr UNFINISHED_FILE = "unfinished"_kj;
+constexpr size_t MARK_BYTES_MAX = 4096;
+
+// Returns what an import of a killed process must have in common with this one, so that this one
+// can go on with it: the records that it makes, and after a space the start of the machine, because
+// files that were not synced may have holes after a loss of power. Empty if it cannot go on.
+kj::String markOf(const DataConfig& config, kj::StringPtr records) {
+  constexpr kj::StringPtr BOOT = "/proc/sys/kernel/random/boot_id"_kj;
+  std::string boot;
+  std::getline(std::ifstream(BOOT.cStr()), boot);
+  bool isFolder = config.dataset->source->format == DatasetSource::FOLDER;
+  if (!isFolder || boot.empty()) return kj::String();
+  return kj::str(records, " ", boot.c_str());
+}
+
+// Prepares the folder `part` for an import. Removes everything that another import has left there,
+// unless it has the same `mark`. Downloads of `remote` stay, unless the machine has started anew:
+// another import of the same files may have begun them. Throws if the folder holds anything that is
+// not ours.
+void takeOver(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote, kj::StringPtr part,
+    kj::StringPtr mark) {
+  auto filesystem = kj::newDiskFilesystem();
+  auto folder = filesystem->getRoot().openSubdir(
+      filesystem->getCurrentPath().evalNative(part), kj::WriteMode::MODIFY);
+  auto names = folder->listNames();
+  if (names.size() > 0 && !hasFile(part, UNFINISHED_FILE)) {
+    configs::fail("the folder ", part, " is in the way: it contains ", printable(names[0]),
+        ", so it was not left by an unfinished import. Rename or remove it, or set ",
+        config.names.folder, " to another folder");
+  }
+  bool isSameStart = false;
+  if (names.size() > 0 && mark.size() > 0) {
+    auto before =
+        kj::heapString(readFile(kj::str(part, "/", UNFINISHED_FILE), MARK_BYTES_MAX).asChars());
+    if (before == mark) return;
+    isSameStart = before.endsWith(mark.slice(KJ_ASSERT_NONNULL(mark.findFirst(' '))));
+  }
+  auto stays = [&](kj::StringPtr name) {
+    if (name == UNFINISHED_FILE) return true;
+    for (auto& file: remote) {
+      if (isSameStart && name == downloadFolder(file)) return true;
+    }
+    return false;
+  };
+  auto file =
+      folder->openFile(kj::Path(UNFINISHED_FILE), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
+  file->truncate(0);
+  for (auto& name: names) {
+    if (!stays(name)) folder->remove(kj::Path(name));
+  }
+  file->writeAll(mark);
+}
+
+// Makes the folder `part`, in which `into` will be made, as takeOver() does. The result holds the
+// lock of the folder; a killed process leaves no lock. Throws if another process has the lock, or
+// if the folder is not an import's.
+kj::AutoCloseFd takeFolder(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
+    kj::StringPtr part, kj::StringPtr into, kj::StringPtr mark) {
+  for (;;) {
+    if (pathKind(part) == PathKind::FILE) failInTheWay(config, part);
+    naming(part, into, [&]() { makeFolders(config, part); });
+    int fd = ::open(part.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    // The owner has just moved or removed the folder.
+    if (fd < 0 && errno == ENOENT) continue;
+    if (fd < 0) configs::fail("cannot open the folder ", part, ": ", strerror(errno));
+    kj::AutoCloseFd owned(fd);
+    // On a file system without such locks, nothing keeps two processes apart.
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      configs::fail("another process is writing ", into, ". Wait until it has ended, or set ",
+          config.names.folder, " to another folder");
+    }
+    if (!isOpenedAt(fd, part)) continue;
+    takeOver(config, remote, part, mark);
+    return owned;
+  }
+}
+
+std::atomic<uint> imports(0);
+
+}  // namespace
+
+bool hasFile(kj::StringPtr folder, kj::StringPtr name) {
+  return pathKind(kj::str(folder, "/", name)) == PathKind::FILE;
+}
+
+void makeFolders(const DataConfig& config, kj::StringPtr path) {
+  for (size_t i = 1; i <= path.size(); ++i) {
+    if (i < path.size() && path[i] != '/') continue;
+    auto folder = kj::heapString(path.slice(0, i));
+    if (::mkdir(folder.cStr(), 0777) == 0) continue;
+    int error = errno;
+    // On the way to an existing folder, others may be missing that we may not make.
+    if (pathKind(folder) == PathKind::FOLDER) continue;
+    if (error == EEXIST) failInTheWay(config, folder);
+    configs::fail("cannot make the folder ", folder, ": ", strerror(error), ". Set ",
+        config.names.folder, " to a folder that can be written");
+  }
+}
+
+void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
+    kj::StringPtr records, kj::StringPtr into, bool keepsIfInterrupted, Progress& progress,
+    Warn& warn, kj::FunctionParam<void(kj::StringPtr part)> complete) {
+  auto part = kj::str(into, ".part");
+  ++imports;
+  KJ_DEFER(--imports);
+  auto mark = markOf(config, records);
+  auto locked = takeFolder(config, remote, part, into, mark);
+  bool isKept = false;
+  Progress interruptible = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+    KJ_ON_SCOPE_FAILURE(isKept = keepsIfInterrupted && mark.size() > 0);
+    progress(what, done, total);
+  };
+  bool keepsDownload = false;
+  auto import = [&]() {
+    KJ_ON_SCOPE_FAILURE({
+      keepsDownload = mark.size() > 0 && hasDownload(remote, part);
+      if (!isKept && !keepsDownload) removeFolder(part);
+    });
+    kj::Vector<kj::String> leftOut;
+    Warn warnAndKeep = [&](kj::StringPtr sentence) {
+      leftOut.add(kj::str(sentence));
+      warn(sentence);
+    };
+    importDataset(
+        config, configs::environment("RUNNER_DATASETS"), remote, part, interruptible, warnAndKeep);
+    writeLeftOut(part, leftOut);
+    for (auto name: config.dataset->source->downloads) {
+      ::unlink(kj::str(part, "/", name).cStr());
+    }
+    complete(part);
+    for (auto& file: remote) removeFolder(kj::str(part, "/", downloadFolder(file)));
+    ::unlink(kj::str(part, "/", BAD_IMAGES_FILE).cStr());
+    KJ_SYSCALL(::unlink(kj::str(part, "/", UNFINISHED_FILE).cStr()));
+    removeFolder(into);
+    moveIntoPlace(part, into);
+  };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { naming(part, into, import); })) {
+    if (!keepsDownload) kj::throwFatalException(kj::mv(*e));
+    configs::fail(e->getDescription(), ". What was downloaded stays in ", part,
+        " for the next import of the same file");
+  }
+}
+
+void removeUnfinished(
+    kj::StringPtr cache, kj::StringPtr own, kj::ArrayPtr<const RemoteFile> remote) {
+  constexpr kj::StringPtr ENDING = ".part"_kj;
+  auto filesystem = kj::newDiskFilesystem();
+  auto folder = filesystem->getRoot().openSubdir(filesystem->getCurrentPath().evalNative(cache));
+  for (auto& name: folder->listNames()) {
+    if (!name.endsWith(ENDING) || name == kj::str(own, ENDING)) continue;
+    auto path = kj::str(cache, "/", name);
+    auto lockPath = kj::str(path.slice(0, path.size() - ENDING.size()), ".lock");
+    int fd = ::open(lockPath.cStr(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) continue;
+    kj::AutoCloseFd owned(fd);
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) continue;
+    bool isUseful = hasDownload(remote, path);
+    if (isUseful && ::rename(path.cStr(), kj::str(cache, "/", own, ENDING).cStr()) == 0) continue;
+    // A folder that cannot be removed, for example another user's, takes room but does no other
+    // harm.
+    kj::runCatchingExceptions([&]() { removeFolder(path); });
+  }
+}
+
+bool isImporting() {
+  return imports > 0;
+}
+
+kj::Array<kj::String> readLeftOut(kj::StringPtr folder) {
+  constexpr size_t SENTENCES_MAX = 5;
+  auto path = kj::str(folder, "/", LEFT_OUT_FILE);
+  if (pathKind(path) != PathKind::FILE) return nullptr;
+  auto bytes = readFile(path, LEFT_OUT_BYTES_MAX);
+  kj::Vector<kj::String> sentences;
+  uint64_t count = 0;
+  for (size_t begin = 0; begin < bytes.size(); count++) {
+    size_t end = std::find(bytes.begin() + begin, bytes.end(), '\n') - bytes.begin();
+    if (count <= SENTENCES_MAX) {
+      sentences.add(kj::heapString(bytes.slice(begin, end).asChars()));
+    }
+    begin = end + 1;
+  }
+  // If only one sentence is hidden, a sentence about that fact would take as much room as the
+  // hidden one.
+  if (count > SENTENCES_MAX + 1) {
+    sentences[SENTENCES_MAX] =
+        kj::str(count - SENTENCES_MAX, " more warnings about what the import left out: see ", path);
+  }
+  return sentences.releaseAsArray();
+}
+
+}  // namespace io

@@ -1,0 +1,46 @@
+// io/datasets/import_into.h: imports a data set into a folder, which appears when it is complete.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/function.h>
+#include <kj/string.h>
+
+#include "io/data_config.h"
+#include "io/datasets/fetch.h"
+#include "io/left_out.h"
+#include "io/progress.h"
+
+namespace io {
+
+// Whether `folder` has a file of this name.
+bool hasFile(kj::StringPtr folder, kj::StringPtr name);
+
+// Makes the folder `path` and those above it.
+void makeFolders(const DataConfig& config, kj::StringPtr path);
+
+// Imports `records`, as cacheName() names them, into a folder beside `into`, calls `complete` with
+// that folder, and then moves it to `into`. Replaces what is at `into`: a folder in which a file
+// was deleted. A process that reads that folder keeps its open files. Throws if another process
+// does the same.
+//
+// With `keepsIfInterrupted`, what was imported stays for the next call if `progress` throws. If the
+// import fails, what it has downloaded of `remote` stays.
+void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
+    kj::StringPtr records, kj::StringPtr into, bool keepsIfInterrupted, Progress& progress,
+    Warn& warn, kj::FunctionParam<void(kj::StringPtr part)> complete);
+
+// Removes from `cache` what killed imports have left, for example downloads after Ctrl-C, apart
+// from that of the folder `own`, whose lock the caller has. An import that still runs holds a lock.
+// If there are downloads of `remote`, with other settings, `own` gets them.
+void removeUnfinished(
+    kj::StringPtr cache, kj::StringPtr own, kj::ArrayPtr<const RemoteFile> remote);
+
+// Whether this process is writing an import. If the process ends meanwhile, it leaves a folder that
+// the next import removes or goes on with. An exception from `progress` removes it at once, unless
+// it holds a download. Signal handlers may call this function.
+bool isImporting();
+
+// Returns the sentences on what the import into `folder` left out, as Dataset::leftOut() does.
+kj::Array<kj::String> readLeftOut(kj::StringPtr folder);
+
+}  // namespace io
