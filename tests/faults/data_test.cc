@@ -199,17 +199,19 @@ TEST_CASE("a database with changed pixels ends the run, which names the record a
   data.checkMessageHelps({"worker ", "record ", " (image ", "checksum", "data.on_bad_record"});
 }
 
-TEST_CASE("a database with one changed byte ends the run, which names the file: never a signal") {
+TEST_CASE("a database with changed bytes ends the run, which names the file: never a signal") {
   struct Change {
     kj::StringPtr script;
     kj::StringPtr cause;
   };
-  // The size of pages; that in the second meta page; its root; where the offsets of a page end.
+  // The size of pages; that in the second meta page; the root in both; where the offsets of a page
+  // end.
   const Change changes[] = {
       {"printf '\\000' | dd of=\"$1\" bs=1 seek=41 conv=notrunc", "page 0 of the file is damaged"},
       {"printf '\\377' | dd of=\"$1\" bs=1 seek=4138 conv=notrunc",
           "page 1 of the file is damaged"},
-      {"printf '\\000' | dd of=\"$1\" bs=1 seek=4224 conv=notrunc",
+      {"for root in 128 4224; do printf '%b' '\\0000\\0000\\0000\\0000' | "
+       "dd of=\"$1\" bs=1 seek=$root conv=notrunc; done",
           "a page number in the file is wrong: 0"},
       {"printf '\\000' | dd of=\"$1\" bs=1 seek=8204 conv=notrunc",
           "page 2 of the file is damaged"},
