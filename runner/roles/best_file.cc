@@ -1,6 +1,7 @@
 #include "runner/roles/best_file.h"
 
 #include "configs/language/failure.h"
+#include "runner/roles/disk_work.h"
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
 
@@ -11,7 +12,7 @@ BestFile::BestFile(const RunFolder& folder, uint64_t bytesMax,
     : folder(folder), bytesMax(bytesMax), failed(kj::mv(failed)), oneThread(oneThread) {}
 
 BestFile::~BestFile() noexcept(false) {
-  writer = nullptr;
+  writing = nullptr;
 }
 
 void BestFile::take(Session::SavePartParams::Reader piece) {
@@ -24,22 +25,11 @@ void BestFile::take(Session::SavePartParams::Reader piece) {
 
 kj::Promise<void> BestFile::write() {
   if (next != nullptr) current = kj::mv(next);
-  auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
-  kj::Function<void()> work = [this, fulfiller = kj::mv(paf.fulfiller)]() mutable {
-    kj::ArrayPtr<const kj::byte> piece = current;
-    auto write = [&]() { writeWhole(folder.best(), kj::arrayPtr(&piece, 1)); };
-    KJ_IF_MAYBE(failure, kj::runCatchingExceptions(write)) {
-      fulfiller->reject(kj::mv(*failure));
-    } else {
-      fulfiller->fulfill();
-    }
-  };
-  KJ_IF_MAYBE(shared, oneThread) {
-    shared->runLater(kj::mv(work));
-  } else {
-    writer = kj::heap<kj::Thread>(kj::mv(work));
-  }
-  return paf.promise
+  return besideLoop(oneThread,
+      [this]() {
+        kj::ArrayPtr<const kj::byte> piece = current;
+        writeWhole(folder.best(), kj::arrayPtr(&piece, 1));
+      })
       .then(
           [this]() {
             problem = nullptr;
@@ -47,7 +37,6 @@ kj::Promise<void> BestFile::write() {
           },
           [this](kj::Exception&& e) { failed(problem.emplace(reasonOf(e))); })
       .then([this]() -> kj::Promise<void> {
-        writer = nullptr;
         if (next != nullptr) return write();
         isWriting = false;
         for (auto& fulfiller: waiting) fulfiller->fulfill();

@@ -3,7 +3,6 @@
 
 #include <kj/async.h>
 #include <kj/function.h>
-#include <kj/thread.h>
 #include <kj/vector.h>
 
 #include "runner/logs/job.capnp.h"
@@ -46,7 +45,6 @@ private:
   kj::Maybe<kj::String> problem;  // why `current` is not on disk
   bool isWriting = false;
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
-  kj::Maybe<kj::Own<kj::Thread>> writer;
   kj::Promise<void> writing = nullptr;
 };
 

@@ -12,6 +12,7 @@
 #include "runner/logs/confusion_file.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/disk_room.h"
+#include "runner/roles/disk_work.h"
 #include "runner/system/files.h"
 #include "runner/system/machine.h"
 #include "runner/system/reason.h"
@@ -66,6 +67,7 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
           here ? 0 : experiment.cluster.workers),
       meeting(experiment.cluster.seats()),
       from(from),
+      oneThread(oneThread),
       saver(
           experiment, loaded.digest, facts.graph, folder, timer,
           [this](const SavedPoint& point, kj::Maybe<const JobSaver::Saved&> saved,
@@ -327,10 +329,19 @@ void Job::writeConfusion() {
   if (cells.size() == 0) return;
   tasks->add(kj::evalNow([&]() -> kj::Promise<void> {
     if (!isInPlace()) return kj::READY_NOW;
-    writeWhole(folder.confusion(), confusionText(cells));
-    if (graph.classNames.size() > 0) writeWhole(folder.classes(), classesText(graph.classNames));
-    return kj::READY_NOW;
+    return writeBeside([this, text = confusionText(cells)]() {
+      writeWhole(folder.confusion(), text);
+      if (graph.classNames.size() > 0) writeWhole(folder.classes(), classesText(graph.classNames));
+    });
   }));
+}
+
+kj::Promise<void> Job::writeBeside(kj::Function<void()> write) {
+  ++writing;
+  return besideLoop(oneThread, kj::mv(write)).then([this]() {
+    --writing;
+    return endIfFinished();
+  });
 }
 
 void Job::checkFolder(uint epochsDone) {
@@ -380,25 +391,28 @@ void Job::finish(
   finished++;
   tasks->add(kj::evalNow([&]() -> kj::Promise<void> {
     // The weights of all workers are the same.
-    if (weightsSha256.size() == 0 && (seat.index == 0 || experiment.cluster.onLoss->continues)) {
-      KJ_REQUIRE(parameters.size() == graph.parameters && statistics.size() == graph.statisticsSize,
-          "weights of another network", parameters.size(), statistics.size());
-      if (!isInPlace()) return kj::READY_NOW;
-      weightsSha256 = writeWeights(folder.weights(), graph, loaded.digest, parameters, statistics);
-    }
-    return endIfFinished();
+    bool areFirst = !hasWeights && (seat.index == 0 || experiment.cluster.onLoss->continues);
+    if (!areFirst) return endIfFinished();
+    KJ_REQUIRE(parameters.size() == graph.parameters && statistics.size() == graph.statisticsSize,
+        "weights of another network", parameters.size(), statistics.size());
+    if (!isInPlace()) return kj::READY_NOW;
+    hasWeights = true;
+    return writeBeside(
+        [this, ours = kj::heapArray(parameters), itsStatistics = kj::heapArray(statistics)]() {
+          weightsSha256 = writeWeights(folder.weights(), graph, loaded.digest, ours, itsStatistics);
+        });
   }));
 }
 
 kj::Promise<void> Job::endIfFinished() {
   // A change of the members is in the events of the run, even if it comes last.
-  if (over || finished == 0 || changesPending > 0) return kj::READY_NOW;
+  if (over || finished == 0 || changesPending > 0 || writing > 0) return kj::READY_NOW;
   for (auto& seat: seats) {
     if (seat.role == Role::WORKER && seat.isMember && !seat.finished) return kj::READY_NOW;
   }
   return best.finish().then([this]() -> kj::Promise<void> {
-    // The end of a change calls endIfFinished() again.
-    if (over || changesPending > 0) return kj::READY_NOW;
+    // The end of a change calls endIfFinished() again, and so does writeBeside().
+    if (over || changesPending > 0 || writing > 0) return kj::READY_NOW;
     capnp::MallocMessageBuilder message;
     auto event = message.initRoot<Event>();
     stamp(event);

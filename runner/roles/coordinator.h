@@ -149,6 +149,8 @@ private:
   void endMeeting();
   // Writes confusion.csv if the workers have met after the last validation.
   void writeConfusion();
+  // Writes a file while the job goes on. The job ends after that.
+  kj::Promise<void> writeBeside(kj::Function<void()> write);
   // Asks the workers to stop and be saved, every checkpoint.every_s. Never resolves.
   kj::Promise<void> saveRegularly();
   // Asks them once. Resolves to whether they will stop.
@@ -293,7 +295,9 @@ private:
   uint epochsTrained = 0;          // that all workers have ended
   uint64_t epochBegin = 0;         // the step at which the present epoch began, or 0
   kj::TimePoint endSaved = begin;  // when the job was saved last at the end of an epoch
+  bool hasWeights = false;         // whether a worker has sent the final ones
   kj::String weightsSha256;
+  uint writing = 0;                    // files that writeBeside() has not written yet
   kj::HashSet<kj::String> badRecords;  // the reasons that were logged already
   uint epochsChecked = 0;              // after how many epochs checkFolder() was called
   Speed speed;
@@ -310,6 +314,7 @@ private:
   InstructionSetChoice instructions;
   Meeting meeting;
   const kj::Maybe<const FoundCheckpoint&> from;
+  const kj::Maybe<const OneThread&> oneThread;
   JobSaver saver;
   BestFile best;
   kj::Promise<void> ended;

@@ -309,6 +309,7 @@ TEST_CASE("Job: writes the confusion of all parts, and refuses one of other imag
   auto met = validate(second, 10, 3, 10);
   validate(first, 20, 3, 20).wait(job.waitScope);
   met.wait(job.waitScope);
+  job.job->close();  // waits for files that are being written
   CHECK(readWhole(job.folder.confusion(), TEXT_BYTES_MAX) == "label,predicted,images\n3,3,30\n");
 }
 

@@ -5,6 +5,7 @@
 
 #include "configs/language/failure.h"
 #include "runner/checkpoints/weights.h"
+#include "runner/roles/disk_work.h"
 #include "runner/system/reason.h"
 
 namespace runner {
@@ -50,7 +51,7 @@ JobSaver::JobSaver(const Experiment& experiment, kj::StringPtr digest, const nn:
       logSums(folder.path) {}
 
 JobSaver::~JobSaver() noexcept(false) {
-  writer = nullptr;
+  writing = nullptr;
 }
 
 bool JobSaver::takeNextEpoch() {
@@ -209,31 +210,16 @@ void JobSaver::writeIfWhole() {
   for (auto& part: now.parts) {
     if (!part.isWhole()) return;
   }
-  auto paf = kj::newPromiseAndCrossThreadFulfiller<uint64_t>();
-  auto files = filesOf(now);
-  kj::Function<void()> work = [this, &now, files = kj::mv(files),
-                                  fulfiller = kj::mv(paf.fulfiller)]() mutable {
-    uint64_t bytes = 0;
-    auto write = [&]() {
-      bytes = writeCheckpoint(folder, now.point, files, experiment.checkpoint.keep, logSums);
-    };
-    KJ_IF_MAYBE(failure, kj::runCatchingExceptions(write)) {
-      fulfiller->reject(kj::mv(*failure));
-    } else {
-      fulfiller->fulfill(kj::mv(bytes));
-    }
+  auto bytes = kj::heap<uint64_t>(0);
+  auto work = [this, &now, files = filesOf(now), &bytes = *bytes]() {
+    bytes = writeCheckpoint(folder, now.point, files, experiment.checkpoint.keep, logSums);
   };
-  KJ_IF_MAYBE(shared, oneThread) {
-    shared->runLater(kj::mv(work));
-  } else {
-    writer = kj::heap<kj::Thread>(kj::mv(work));
-  }
   writing =
-      paf.promise
+      besideLoop(oneThread, kj::mv(work))
           .then(
-              [this, &now](uint64_t bytes) {
+              [this, &now, bytes = kj::mv(bytes)]() {
                 auto seconds = [](kj::Duration time) { return time / kj::NANOSECONDS * 1e-9; };
-                Saved saved{bytes, seconds(timer.now() - now.begun), seconds(now.stood)};
+                Saved saved{*bytes, seconds(timer.now() - now.begun), seconds(now.stood)};
                 outcome(now.point, saved, nullptr);
               },
               [this, &now](
@@ -271,7 +257,6 @@ kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
 }
 
 void JobSaver::end() {
-  writer = nullptr;
   gathering = nullptr;
   for (auto& fulfiller: waiting) fulfiller->fulfill();
   waiting.clear();

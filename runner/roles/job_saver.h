@@ -4,7 +4,6 @@
 
 #include <kj/async.h>
 #include <kj/function.h>
-#include <kj/thread.h>
 #include <kj/timer.h>
 #include <kj/vector.h>
 
@@ -108,7 +107,6 @@ private:
   kj::Array<kj::byte> weightsHead;  // of the checkpoint that is being written
   kj::Array<float> meanStatistics;
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
-  kj::Maybe<kj::Own<kj::Thread>> writer;
   kj::Promise<void> writing = nullptr;
 };
 

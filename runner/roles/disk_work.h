@@ -1,0 +1,17 @@
+// runner/roles/disk_work.h: work that may wait for the disk, beside an event loop.
+#pragma once
+
+#include <kj/async.h>
+#include <kj/function.h>
+
+#include "runner/roles/one_thread.h"
+
+namespace runner {
+
+// Calls `work` on a thread of its own, or later if there may be only `oneThread`. A full or remote
+// disk can take longer than cluster.silence_timeout_s, and roles are lost if their coordinator does
+// not answer meanwhile. Resolves after `work`, or rejects with what it threw. If the promise is
+// dropped, waits for `work`.
+kj::Promise<void> besideLoop(kj::Maybe<const OneThread&> oneThread, kj::Function<void()> work);
+
+}  // namespace runner
