@@ -14,7 +14,8 @@ namespace {
 constexpr kj::StringPtr PROGRAM = "tests/faults/runner_on_failing_disk"_kj;
 constexpr kj::StringPtr RESUME[] = {"--resume"_kj};
 
-// Programs that are started meanwhile find that `call` fails for paths with `part`.
+// Programs that are started meanwhile find that `call` fails for paths with `part`. A negative
+// `error` is a delay instead: see failing_disk.cc.
 class FailingDisk {
 public:
   FailingDisk(kj::StringPtr call, kj::StringPtr part, int error) {
@@ -81,6 +82,17 @@ TEST_CASE("a run whose log, weights or best weights the disk refuses fails with 
     disk = nullptr;
     // On a disk that works again, the run goes on.
     run.resume();
+  }
+}
+
+TEST_CASE("a disk that is slower than the silence of roles costs a run nothing") {
+  kj::StringPtr settings[] = {"cluster.silence_timeout_s=1", "train.epochs=1"};
+  auto trained = ResumableRun(settings, PROGRAM).train();
+  for (auto part: {"/1/weights.safetensors", "/1/confusion.csv", "/checkpoints/step-80/"}) {
+    CAPTURE(part);
+    ResumableRun run(settings, PROGRAM);
+    FailingDisk disk("fsync", part, -3000);
+    CHECK(run.train().weightsSha256 == trained.weightsSha256);
   }
 }
 
