@@ -7,192 +7,16 @@
 #include <kj/time.h>
 #include <kj/vector.h>
 
-#include <atomic>
 #include <deque>
 #include <thread>
 
-#include "configs/language/failure.h"
-#include "configs/language/random.h"
+#include "io/batches/batch_reader.h"
 #include "io/batches/reader_balance.h"
-#include "io/images/crop_reader.h"
 #include "io/images/pixels.h"
 
 namespace io {
 
 namespace {
-
-// Per batch, only this many bad records are described. The others are counted.
-constexpr size_t REPORTS_A_BATCH = 4;
-
-// What a batch will hold.
-struct Plan {
-  uint64_t step = 0;
-  kj::Array<Stream::Sample> samples;  // batchSize samples, of which the first `count` are used
-  size_t count = 0;
-  uint views = 1;  // in validation: the views of each image, of which this batch shows one
-  View view = CENTRE_VIEW[0];
-  bool isLastView = true;
-};
-
-// A batch in the ring. A reader thread owns it from claiming until it is filled. next() owns it
-// from handing it out until the next call.
-struct Slot {
-  Plan plan;
-  // Empty if the form has none.
-  kj::Array<float> pixels;
-  kj::Array<kj::byte> bytes;
-  kj::Array<uint64_t> records;
-  kj::Array<Augmentation> augmentations;
-  kj::Array<int32_t> labels;
-  kj::Array<uint64_t> draws;
-  uint images = 0;
-  uint64_t badRecords = 0;
-  kj::Vector<kj::String> reports;
-  kj::Maybe<kj::Exception> error;
-};
-
-// What all reader threads share. Only `stopping` changes.
-struct Work {
-  enum class Kind { TRAINING, VALIDATION };
-
-  Kind kind;
-  BatchForm::Word form;
-  kj::ArrayPtr<const int32_t> labels;  // see BatchForm
-  kj::Maybe<ImageShape> stored;        // of BYTES. Null if the readers crop them
-  const RecordDb& records;
-  Augmenter augmenter;
-  uint64_t seed;
-  BadRecordPolicy policy;
-  std::atomic<bool> stopping{false};
-};
-
-// Reads single images on one thread.
-class ImageReader {
-public:
-  explicit ImageReader(const Work& work)
-      : work(work), reader(RecordReader::open(work.records)), crops(work.augmenter) {}
-
-  // The sample will be read soon.
-  void prefetch(Stream::Sample sample) {
-    if (work.form != BatchForm::NUMBERS) reader->prefetch(sample.record);
-  }
-
-  // Fills one row of a batch. If the record is bad, throws a sentence that names it.
-  void read(Stream::Sample sample, const View& view, Slot& slot, size_t row) {
-    if (work.form == BatchForm::NUMBERS) {
-      slot.augmentations[row] = draw(sample, view, KJ_ASSERT_NONNULL(work.stored));
-      slot.records[row] = sample.record;
-      slot.labels[row] = work.labels[sample.record];
-      return;
-    }
-    auto record = reader->read(sample.record);
-    if (!work.augmenter.reaches(record.shape)) {
-      configs::fail(tooSmall(work.records, sample.record, record, work.augmenter.shape.height));
-    }
-    auto problem = kj::runCatchingExceptions([&]() {
-      auto augmentation = draw(sample, view, record.shape);
-      if (work.form == BatchForm::PIXELS) {
-        crops.apply(record, augmentation, rowOf(slot.pixels, slot, row));
-        return;
-      }
-      auto to = rowOf(slot.bytes, slot, row);
-      if (work.stored != nullptr) {
-        crops.copy(record, to);
-      } else {
-        crops.cut(record, augmentation, to);
-        augmentation = {0, 0, augmentation.mirror};
-      }
-      slot.augmentations[row] = augmentation;
-      slot.records[row] = sample.record;
-    });
-    KJ_IF_MAYBE(e, problem) configs::fail(badImage(work.records, sample.record, record, *e));
-    slot.labels[row] = record.label;
-  }
-
-private:
-  template <typename T>
-  static kj::ArrayPtr<T> rowOf(kj::Array<T>& all, const Slot& slot, size_t row) {
-    size_t size = all.size() / slot.labels.size();
-    return all.slice(row * size, (row + 1) * size);
-  }
-
-  Augmentation draw(Stream::Sample sample, const View& view, ImageShape shape) const {
-    if (work.kind == Work::Kind::VALIDATION) return work.augmenter.view(view, shape);
-    return work.augmenter.draw(work.seed, sample.pass, sample.record, shape);
-  }
-
-  const Work& work;
-  kj::Own<RecordReader> reader;
-  CropReader crops;
-};
-
-// Fills one slot by its plan.
-class BatchReader {
-public:
-  explicit BatchReader(const Work& work): work(work), reader(work) {}
-
-  void fill(Slot& slot) {
-    slot.images = 0;
-    slot.badRecords = 0;
-    slot.reports.clear();
-    auto& plan = slot.plan;
-    for (size_t i = 0; i < plan.count && !work.stopping; ++i) {
-      if (i + 1 < plan.count) reader.prefetch(plan.samples[i + 1]);
-      if (readGood(slot, i)) {
-        ++slot.images;
-        continue;
-      }
-      if (work.kind == Work::Kind::VALIDATION) continue;
-      bool found = false;
-      for (size_t n = 1; n < plan.count && !found && !work.stopping; ++n) {
-        found = readGood(slot, (i + n) % plan.count);
-      }
-      if (!found && !work.stopping) {
-        configs::fail("step ", plan.step,
-            " has no record that can be read. The first problem: ", slot.reports[0]);
-      }
-      ++slot.images;
-    }
-    // Clears the rows without an image.
-    size_t size = slot.pixels.size() / slot.labels.size();
-    for (auto& pixel: slot.pixels.slice(slot.images * size, slot.pixels.size())) pixel = 0;
-    for (size_t row = slot.images; row < slot.labels.size(); ++row) {
-      slot.labels[row] = -1;
-      slot.draws[row] = 0;
-      if (work.form == BatchForm::PIXELS) continue;
-      slot.records[row] = 0;
-      slot.augmentations[row] = {0, 0, false};
-    }
-  }
-
-private:
-  // Reads sample `index` of the plan into the next free row. Returns false if the record is bad and
-  // may be skipped.
-  bool readGood(Slot& slot, size_t index) {
-    auto sample = slot.plan.samples[index];
-    size_t row = slot.images;
-    auto problem =
-        kj::runCatchingExceptions([&]() { reader.read(sample, slot.plan.view, slot, row); });
-    KJ_IF_MAYBE(e, problem) {
-      auto report = e->getDescription();
-      if (work.policy == BadRecordPolicy::FAIL) configs::fail(report, OR_SKIP);
-      // Each view reads the bad record, but only the last one reports it.
-      if (!slot.plan.isLastView) return false;
-      ++slot.badRecords;
-      if (slot.reports.size() < REPORTS_A_BATCH) slot.reports.add(kj::str(report));
-      return false;
-    }
-    slot.draws[row] =
-        work.kind == Work::Kind::TRAINING
-            ? configs::Random(work.seed, configs::Purpose::DROPOUT, sample.pass, sample.record)
-                  .next()
-            : 0;
-    return true;
-  }
-
-  const Work& work;
-  ImageReader reader;
-};
 
 // Consecutive records.
 struct RecordRange {
@@ -222,13 +46,13 @@ uint64_t validationRecordsOf(const Dataset& dataset, const DataConfig& config) {
 // Sequence numbers count batches from the start, or from the last restart.
 struct Ring {
   struct Place {
-    Slot* slot;
+    BatchSlot* slot;
     bool isFilled = false;
   };
 
-  uint64_t released = 0;     // batches that next() has given back
-  std::deque<Place> places;  // of the batches behind them that readers have begun
-  kj::Vector<Slot*> free;    // slots of no batch
+  uint64_t released = 0;        // batches that next() has given back
+  std::deque<Place> places;     // of the batches behind them that readers have begun
+  kj::Vector<BatchSlot*> free;  // slots of no batch
   uint64_t end = kj::maxValue;
   uint working = 0;  // readers that are filling a batch
   bool paused = false;
@@ -256,13 +80,13 @@ class RingBatcher final: public Batcher {
 public:
   // `first` is the first record of validation, or the first step of training. `stream` is null for
   // validation of `count` records from `first`.
-  RingBatcher(const Dataset& dataset, const DataConfig& config, Work::Kind kind, uint64_t seed,
+  RingBatcher(const Dataset& dataset, const DataConfig& config, BatchWork::Kind kind, uint64_t seed,
       kj::Maybe<Stream> stream, uint64_t first, uint64_t count, BatchForm form)
       : work{kind, form.word, form.labels, uncroppedShapeOf(dataset, config),
             recordsOf(dataset, config, kind), augmenterOf(dataset, config), seed,
             config.onBadRecord},
         validationRecords(
-            kind == Work::Kind::VALIDATION ? validationRecordsOf(dataset, config) : 0),
+            kind == BatchWork::Kind::VALIDATION ? validationRecordsOf(dataset, config) : 0),
         splitsValidation(config.validation == ValidationPart::SPLIT),
         batchSize(config.batchSize),
         form(kj::mv(form)),
@@ -275,7 +99,7 @@ public:
       locked->stream = kj::mv(stream);
       locked->first = first;
       locked->count = count;
-      if (kind == Work::Kind::VALIDATION) {
+      if (kind == BatchWork::Kind::VALIDATION) {
         locked->views = config.views(false);
         locked->setEnd(batchSize);
       }
@@ -328,7 +152,7 @@ public:
   }
 
   void restart(kj::ArrayPtr<const View> views) override {
-    KJ_REQUIRE(work.kind == Work::Kind::VALIDATION, "only validation can be started over");
+    KJ_REQUIRE(work.kind == BatchWork::Kind::VALIDATION, "only validation can be started over");
     KJ_REQUIRE(views.size() > 0);
     startOver([&](Ring& r) {
       r.views = views;
@@ -337,7 +161,7 @@ public:
   }
 
   void take(uint part, uint parts) override {
-    KJ_REQUIRE(work.kind == Work::Kind::VALIDATION, "only validation has parts");
+    KJ_REQUIRE(work.kind == BatchWork::Kind::VALIDATION, "only validation has parts");
     if (!splitsValidation) return;
     auto range = partOf(validationRecords, part, parts);
     startOver([&](Ring& r) {
@@ -348,7 +172,7 @@ public:
   }
 
   void divideBy(kj::Own<const Division> division, uint64_t step) override {
-    KJ_REQUIRE(work.kind == Work::Kind::TRAINING, "only training is divided by steps");
+    KJ_REQUIRE(work.kind == BatchWork::Kind::TRAINING, "only training is divided by steps");
     startOver([&](Ring& r) {
       KJ_ASSERT_NONNULL(r.stream).divideBy(kj::mv(division));
       r.first = step;
@@ -361,9 +185,9 @@ public:
 
 private:
   static const RecordDb& recordsOf(
-      const Dataset& dataset, const DataConfig& config, Work::Kind kind) {
+      const Dataset& dataset, const DataConfig& config, BatchWork::Kind kind) {
     bool own = config.validateOn == ValidationSet::VALIDATION;
-    return kind == Work::Kind::VALIDATION && own ? dataset.validation() : dataset.training();
+    return kind == BatchWork::Kind::VALIDATION && own ? dataset.validation() : dataset.training();
   }
 
   // Begins again with the first batch, after `change` has changed what is read.
@@ -378,13 +202,13 @@ private:
     handedOut = false;
   }
 
-  static uint threadsMaxOf(const DataConfig& config, Work::Kind kind) {
-    bool grows = config.addsReaders && kind == Work::Kind::TRAINING;
+  static uint threadsMaxOf(const DataConfig& config, BatchWork::Kind kind) {
+    bool grows = config.addsReaders && kind == BatchWork::Kind::TRAINING;
     return grows ? std::thread::hardware_concurrency() : config.readerThreads;
   }
 
   void addSlot() {
-    auto& slot = *slots.add(kj::heap<Slot>());
+    auto& slot = *slots.add(kj::heap<BatchSlot>());
     slot.plan.samples = kj::heapArray<Stream::Sample>(batchSize);
     slot.labels = kj::heapArray<int32_t>(batchSize);
     slot.draws = kj::heapArray<uint64_t>(batchSize);
@@ -442,9 +266,9 @@ private:
 
   // Waits for a free slot and plans its batch. Returns null when the batcher ends. Batches are
   // claimed in their order.
-  kj::Maybe<Slot&> claim() {
+  kj::Maybe<BatchSlot&> claim() {
     return ring.when([](const Ring& r) { return r.stopping || r.canClaim(); },
-        [&](Ring& r) -> kj::Maybe<Slot&> {
+        [&](Ring& r) -> kj::Maybe<BatchSlot&> {
           if (r.stopping) return nullptr;
           auto& slot = *r.free.back();
           r.free.removeLast();
@@ -457,7 +281,7 @@ private:
   }
 
   // Says which samples batch number `sequence` has.
-  void makePlan(Ring& r, uint64_t sequence, Plan& plan) {
+  void makePlan(Ring& r, uint64_t sequence, BatchPlan& plan) {
     KJ_IF_MAYBE(stream, r.stream) {
       plan.step = r.first + sequence;
       plan.count = batchSize;
@@ -479,7 +303,7 @@ private:
     ring.lockExclusive()->stopping = true;
   }
 
-  Work work;
+  BatchWork work;
   const uint64_t validationRecords;
   const bool splitsValidation;
   const size_t batchSize;
@@ -488,7 +312,7 @@ private:
   // Belongs to the thread that calls next().
   BatchForm form;
   ReaderBalance balance;
-  kj::Vector<kj::Own<Slot>> slots;
+  kj::Vector<kj::Own<BatchSlot>> slots;
   bool handedOut = false;
   kj::Maybe<BatchReader> ownReader;  // without reader threads
   Batch batch;
@@ -515,7 +339,7 @@ kj::Own<Batcher> Batcher::training(const Dataset& dataset, const DataConfig& con
     uint workers, uint rank, uint64_t firstStep, BatchForm form) {
   Stream stream(config, dataset.training().count(), seed, workers, rank);
   return kj::heap<RingBatcher>(
-      dataset, config, Work::Kind::TRAINING, seed, kj::mv(stream), firstStep, 0, kj::mv(form));
+      dataset, config, BatchWork::Kind::TRAINING, seed, kj::mv(stream), firstStep, 0, kj::mv(form));
 }
 
 kj::Own<Batcher> Batcher::validation(
@@ -526,8 +350,8 @@ kj::Own<Batcher> Batcher::validation(
   KJ_REQUIRE(own || records <= dataset.training().count(), records, dataset.training().count());
   bool split = config.validation == ValidationPart::SPLIT;
   auto range = split ? partOf(records, rank, workers) : RecordRange{0, records};
-  return kj::heap<RingBatcher>(
-      dataset, config, Work::Kind::VALIDATION, 0, nullptr, range.begin, range.size, kj::mv(form));
+  return kj::heap<RingBatcher>(dataset, config, BatchWork::Kind::VALIDATION, 0, nullptr,
+      range.begin, range.size, kj::mv(form));
 }
 
 }  // namespace io
