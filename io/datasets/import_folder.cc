@@ -108,7 +108,7 @@ public:
       label.met = true;
       ++met;
       if (hasKept(training, validation)) {
-        // Which record an image has depends on those before it.
+        // The number of an image's record depends on the images before it.
         while (writeNext()) {
         }
         if (isKept(path, label.number, training, validation)) continue;

@@ -139,7 +139,7 @@ TEST_CASE("lookForChanges: without an answer, an earlier import of the address i
         kj::str("cannot download ", remote.shown(),
             ": Couldn't connect to server. Check data.source. The records that were imported from "
             "there are used"));
-  // With other settings there is none.
+  // Nothing was imported with other settings.
   remote.config.resizeShortSide = 8;
   CHECK(remote.refusal() == kj::str("cannot download ", remote.shown(),
                                 ": Couldn't connect to server. Check data.source"));

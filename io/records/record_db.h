@@ -102,18 +102,20 @@ public:
   // Without finish(), the destructor removes what was written.
   static kj::Own<RecordWriter> create(
       kj::StringPtr path, kj::StringPtr setting = "RUNNER_CACHE"_kj);
-  // Goes on with the records that an earlier process has left, finished or not, after checking
-  // them. If there are none, or if they are damaged, begins anew. Without finish(), the destructor
-  // leaves what was written for the next call. At most one process may use a `path` at a time, and
-  // the machine must not have lost its power meanwhile.
+  // Goes on with the database that an earlier process has left, whether or not that process has
+  // called finish(). Checks its records first. Begins a new database if there is none, or if a
+  // record is damaged. Without finish(), the destructor leaves what was written for the next call.
+  // At most one process may use a `path` at a time, and the machine must not have lost its power
+  // meanwhile.
   static kj::Own<RecordWriter> resume(
       kj::StringPtr path, kj::StringPtr setting, Progress& progress);
   virtual ~RecordWriter() noexcept(false) = default;
 
-  // Whether there are still records that were left. They come before the first add().
+  // Whether resume() has found records that takeKept() has not taken yet. All of them must be taken
+  // before the first add().
   virtual bool hasKept() const = 0;
-  // Counts the next of these records as added. Returns false if there is none. Throws if it has
-  // another label or number.
+  // Takes the next of these records, which then counts as added. Returns false if all are taken.
+  // Throws if that record has another label or number.
   virtual bool takeKept(uint32_t label, uint64_t id, kj::StringPtr source) = 0;
   // `source` is the path of the image's file in the imported data. Either all records have one, or
   // none has.
