@@ -153,6 +153,16 @@ kj::Array<kj::byte> safetensorsHead(
   return head;
 }
 
+kj::String shapeText(kj::StringPtr shape) {
+  kj::Vector<kj::String> sides;
+  while (shape.size() > 0) {
+    size_t end = shape.findFirst(',').orDefault(shape.size());
+    sides.add(kj::heapString(shape.slice(0, end)));
+    shape = shape.slice(kj::min(end + 1, shape.size()));
+  }
+  return kj::strArray(sides, "×");
+}
+
 kj::Maybe<kj::ArrayPtr<const kj::byte>> valuesIn(kj::ArrayPtr<const kj::byte> bytes) {
   if (bytes.size() < LENGTH_BYTES) return nullptr;
   uint64_t header_bytes = 0;

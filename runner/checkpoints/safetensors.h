@@ -44,6 +44,9 @@ struct FoundTensor {
 // cause if the bytes are not such a file, or are cut short. The result refers to `bytes`.
 kj::Array<FoundTensor> tensorsIn(kj::ArrayPtr<const kj::byte> bytes);
 
+// Returns the shape "64,3" as "64×3". With a comma it would look like a number.
+kj::String shapeText(kj::StringPtr shape);
+
 // A text in the header of a file that was read.
 struct FoundNote {
   kj::String name, text;

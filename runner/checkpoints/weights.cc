@@ -13,26 +13,27 @@ namespace {
 
 constexpr uint64_t FILE_BYTES_MAX = 1ull << 36;
 
-kj::String shapeOf(const nn::Key& key, const nn::Node& node) {
-  if (key.role != nn::Key::WEIGHT) return kj::str(key.rows);
-  if (node.op.is<nn::Conv2d>()) {
-    uint kernel = node.op.get<nn::Conv2d>().kernel;
-    return kj::str(key.rows, ",", key.cols / (kernel * kernel), ",", kernel, ",", kernel);
-  }
-  return kj::str(key.rows, ",", key.cols);
-}
-
 Tensor tensorOf(kj::StringPtr name, kj::String shape, uint64_t size) {
   return {kj::str(name), "F32"_kj, kj::mv(shape), size * sizeof(float)};
 }
 
 }  // namespace
 
+kj::String shapeOf(const nn::Key& key, const nn::Graph& graph) {
+  if (key.role != nn::Key::WEIGHT) return kj::str(key.rows);
+  auto& op = graph.nodes[key.node].op;
+  if (op.is<nn::Conv2d>()) {
+    uint kernel = op.get<nn::Conv2d>().kernel;
+    return kj::str(key.rows, ",", key.cols / (kernel * kernel), ",", kernel, ",", kernel);
+  }
+  return kj::str(key.rows, ",", key.cols);
+}
+
 kj::Array<kj::byte> weightsHead(
     const nn::Graph& graph, kj::StringPtr digest, kj::ArrayPtr<const Note> more) {
   kj::Vector<Tensor> tensors;
   for (auto& key: graph.keys) {
-    tensors.add(tensorOf(key.name, shapeOf(key, graph.nodes[key.node]), key.size));
+    tensors.add(tensorOf(key.name, shapeOf(key, graph), key.size));
   }
   for (auto& statistic: graph.statistics) {
     tensors.add(tensorOf(statistic.name, kj::str(statistic.size), statistic.size));

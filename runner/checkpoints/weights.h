@@ -11,6 +11,9 @@ namespace runner {
 
 using kj::uint;
 
+// Returns the shape of a key's tensor in a file of weights: "64,3,5,5".
+kj::String shapeOf(const nn::Key& key, const nn::Graph& graph);
+
 // Returns what stands in front of the values in a file of weights. `notes` go into the metadata,
 // beside the digest.
 kj::Array<kj::byte> weightsHead(

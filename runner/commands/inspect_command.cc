@@ -32,17 +32,6 @@ kj::String momentText(double time_s) {
   return kj::str(text);
 }
 
-// Returns "64,3" as "64×3". With a comma it would look like a number.
-kj::String shapeText(kj::StringPtr shape) {
-  kj::Vector<kj::String> sides;
-  while (shape.size() > 0) {
-    size_t end = shape.findFirst(',').orDefault(shape.size());
-    sides.add(kj::heapString(shape.slice(0, end)));
-    shape = shape.slice(kj::min(end + 1, shape.size()));
-  }
-  return kj::strArray(sides, "×");
-}
-
 // Returns the line about the best epoch so far. Empty if no epoch was validated.
 kj::String bestOf(const SavedFiles& saved) {
   for (auto& file: saved.files) {

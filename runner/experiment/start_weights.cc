@@ -1,0 +1,60 @@
+#include "runner/experiment/start_weights.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "configs/language/failure.h"
+#include "runner/logs/run_folder.h"
+
+namespace runner {
+
+kj::Maybe<StartWeights> StartWeights::read(configs::Reader& reader) {
+  StartWeights start;
+  auto path = reader.maybePath("weights",
+      "Trained weights to start from, in place of initial values: a file (.safetensors, or .params "
+      "of MXNet), or the folder of a run, whose last weights are taken. Arrays are found by their "
+      "names: see docs/formats/weights.md. Every host of a worker needs the file at this path.");
+  start.span = reader.span("weights");
+  // The resolved experiment leaves the key out if the file does not have it.
+  if (reader.isManual() || reader.has("skip")) {
+    start.skip = reader.texts("skip",
+        "With `weights`: names of arrays that start from their initial values all the same, such "
+        "as `fc*` for a head with other classes. `*` stands for any letters, or none.");
+  }
+  start.skipSpan = reader.span("skip");
+  KJ_IF_MAYBE(own, path) {
+    if (own->size() == 0) {
+      reader.error("weights", "`weights` is empty", "name a file or a run, or leave it out");
+    }
+    start.path = kj::mv(*own);
+    return kj::mv(start);
+  }
+  if (start.skip.size() > 0 && !reader.isManual()) {
+    reader.error(
+        "skip", "`skip` has no effect without `weights`", "set `weights`, or leave `skip` out");
+  }
+  return nullptr;
+}
+
+kj::String weightsPathOf(kj::StringPtr path) {
+  struct stat about;
+  if (::stat(path.cStr(), &about) != 0) {
+    configs::fail("cannot find the weights ", path, ": ", strerror(errno),
+        ". Name a file of weights, or the folder of a run, such as "
+        "runs/fashion_mnist_dist_sync/1");
+  }
+  if (!S_ISDIR(about.st_mode)) return kj::str(path);
+  RunFolder run{kj::str(path)};
+  if (::stat(run.weights().cStr(), &about) == 0) return run.weights();
+  bool isRun = ::stat(run.events().cStr(), &about) == 0;
+  if (isRun) {
+    configs::fail("the run ", path,
+        " has no weights yet: it has not finished. `runner run FILE --resume` continues it");
+  }
+  configs::fail(path,
+      " is not a run: it has no events.jsonl. Name the folder of one run, such as "
+      "runs/fashion_mnist_dist_sync/1, or a file of weights");
+}
+
+}  // namespace runner

@@ -1,0 +1,26 @@
+// runner/experiment/start_weights.h: the trained weights that a run starts from.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include "configs/language/reader.h"
+
+namespace runner {
+
+// The keys `weights` and `skip` of [model].
+struct StartWeights {
+  kj::String path;             // of a file of weights, or of the folder of a run
+  configs::Span span;          // of `weights`
+  kj::Array<kj::String> skip;  // names of arrays that are not taken; `*` stands for any letters
+  configs::Span skipSpan;
+
+  // Reads the keys. Null if the file has no `weights`.
+  static kj::Maybe<StartWeights> read(configs::Reader& reader);
+};
+
+// Returns the path of the weights that `path` names: that file, or the last weights of that run.
+// Throws, with the way out, if there are none.
+kj::String weightsPathOf(kj::StringPtr path);
+
+}  // namespace runner

@@ -1,0 +1,135 @@
+#include "runner/weights/load_weights.h"
+
+#include <kj/debug.h>
+#include <math.h>
+#include <string.h>
+
+#include "configs/language/failure.h"
+#include "nn/optimizer/update_rules.h"
+#include "runner/checkpoints/weights.h"
+
+namespace runner {
+
+namespace {
+
+constexpr size_t SHOWN = 6;
+
+// Returns the first names of a list, and how many more there are.
+kj::String listed(kj::ArrayPtr<const kj::String> names) {
+  auto shown = names.slice(0, kj::min(SHOWN, names.size()));
+  auto rest = names.size() - shown.size();
+  return kj::str(kj::strArray(shown, ", "), rest > 0 ? kj::str(" and ", rest, " more") : kj::str());
+}
+
+// Copies arrays of one file into one network.
+class Loading {
+public:
+  Loading(const WeightsFile& file, kj::ArrayPtr<const kj::String> skip)
+      : file(file), skip(skip), isUsed(kj::heapArray<bool>(file.arrays.size())) {
+    for (auto& used: isUsed) used = false;
+  }
+
+  void take(kj::StringPtr name, kj::StringPtr shape, kj::ArrayPtr<float> to) {
+    for (auto& pattern: skip) {
+      if (!nn::matches(pattern, name)) continue;
+      report.skipped.add(kj::str(name));
+      KJ_IF_MAYBE(i, find(name)) isUsed[*i] = true;
+      return;
+    }
+    KJ_IF_MAYBE(i, find(name)) {
+      isUsed[*i] = true;
+      copy(file.arrays[*i], name, shape, to);
+    } else {
+      report.missing.add(kj::str(name));
+    }
+  }
+
+  LoadReport finish() {
+    for (auto i: kj::indices(isUsed)) {
+      if (!isUsed[i]) report.unused.add(kj::str(file.arrays[i].name));
+    }
+    return kj::mv(report);
+  }
+
+private:
+  kj::Maybe<size_t> find(kj::StringPtr name) const {
+    for (auto i: kj::indices(file.arrays)) {
+      if (file.arrays[i].name == name) return i;
+    }
+    return nullptr;
+  }
+
+  void copy(
+      const FoundTensor& array, kj::StringPtr name, kj::StringPtr shape, kj::ArrayPtr<float> to) {
+    if (array.shape != shape) {
+      report.misfits.add(LoadReport::Misfit{kj::str(name), kj::str(array.shape), kj::str(shape)});
+      return;
+    }
+    if (array.type != "F32") {
+      configs::fail(file.path, ": `", array.name, "` has the type ", array.type,
+          ", but weights are of the type F32. Save them as float32");
+    }
+    KJ_REQUIRE(array.values.size() == to.asBytes().size());
+    memcpy(to.begin(), array.values.begin(), array.values.size());
+    for (float x: to) {
+      if (isfinite(x)) continue;
+      configs::fail(file.path, ": `", array.name, "` holds ", x,
+          ". Weights must be finite; take those of an earlier epoch or checkpoint");
+    }
+    report.loaded.add(kj::str(name));
+  }
+
+  const WeightsFile& file;
+  kj::ArrayPtr<const kj::String> skip;
+  kj::Array<bool> isUsed;  // per array of the file
+  LoadReport report;
+};
+
+}  // namespace
+
+kj::String LoadReport::text() const {
+  kj::Vector<kj::String> lines;
+  lines.add(kj::str("loaded ", loaded.size(), loaded.size() == 1 ? " array" : " arrays"));
+  if (!skipped.empty()) lines.add(kj::str("skipped ", listed(skipped)));
+  if (!missing.empty()) lines.add(kj::str("not in the file: ", listed(missing)));
+  for (auto& misfit: misfits) {
+    lines.add(kj::str("`", misfit.name, "` has the shape ", shapeText(misfit.inFile),
+        " in the file, and ", shapeText(misfit.inNetwork), " in the network"));
+  }
+  if (!unused.empty()) lines.add(kj::str("not in the network: ", listed(unused)));
+  return kj::str(kj::strArray(lines, "\n"), "\n");
+}
+
+kj::Maybe<kj::String> LoadReport::whyIncomplete() const {
+  if (loaded.empty() && skipped.empty()) {
+    return kj::str("none of its ", unused.size(), " arrays (", listed(unused),
+        ") belongs to this network, which has ", listed(missing));
+  }
+  if (!misfits.empty()) {
+    auto& first = misfits.front();
+    return kj::str("`", first.name, "` has the shape ", shapeText(first.inFile),
+        " there, but the network's has ", shapeText(first.inNetwork),
+        misfits.size() > 1 ? kj::str(" (and ", misfits.size() - 1, " more)") : kj::str());
+  }
+  if (!missing.empty()) return kj::str("it does not have ", listed(missing));
+  return nullptr;
+}
+
+LoadReport loadWeights(const WeightsFile& file, const nn::Graph& graph,
+    kj::ArrayPtr<const kj::String> skip, kj::ArrayPtr<float> parameters,
+    kj::ArrayPtr<float> statistics) {
+  KJ_REQUIRE(parameters.size() == graph.parameters);
+  KJ_REQUIRE(statistics.size() == graph.statisticsSize);
+  Loading loading(file, skip);
+  for (auto& key: graph.keys) {
+    loading.take(
+        key.name, shapeOf(key, graph), parameters.slice(key.offset, key.offset + key.size));
+  }
+  for (auto& statistic: graph.statistics) {
+    loading.take(statistic.name, kj::str(statistic.size),
+        statistics.slice(statistic.offset, statistic.offset + statistic.size));
+  }
+  return loading.finish();
+}
+
+}  // namespace runner

@@ -1,0 +1,44 @@
+// runner/weights/load_weights.h: puts the arrays of a file of weights into a network.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+#include <kj/vector.h>
+
+#include "nn/network/graph.h"
+#include "runner/weights/weights_file.h"
+
+namespace runner {
+
+// What became of the arrays of a network, and of those of a file.
+struct LoadReport {
+  // An array of the network whose values in the file have another shape.
+  struct Misfit {
+    kj::String name;
+    kj::String inFile;  // "512,10"
+    kj::String inNetwork;
+  };
+
+  // Names of arrays of the network, parameters first.
+  kj::Vector<kj::String> loaded;
+  kj::Vector<kj::String> skipped;  // as the caller wished
+  kj::Vector<kj::String> missing;  // the file does not have them
+  kj::Vector<Misfit> misfits;
+  // Names of arrays of the file that the network has no use for.
+  kj::Vector<kj::String> unused;
+
+  // Returns one line per group that is not empty: "loaded 34 arrays", "skipped fc_weight, fc_bias".
+  kj::String text() const;
+  // Returns which values the caller wants and the file does not give, as a clause about the file.
+  // Null if it gives all.
+  kj::Maybe<kj::String> whyIncomplete() const;
+};
+
+// Copies the arrays of `file` into the flat arrays of `graph`, by their names. What is not in the
+// file, or has another shape there, keeps its value. So do the arrays whose name one of `skip`
+// matches: see nn::matches(). Throws, with the path, if a value that it copies is not finite.
+LoadReport loadWeights(const WeightsFile& file, const nn::Graph& graph,
+    kj::ArrayPtr<const kj::String> skip, kj::ArrayPtr<float> parameters,
+    kj::ArrayPtr<float> statistics);
+
+}  // namespace runner
