@@ -6,9 +6,11 @@
 #include "runner/commands/data_command.h"
 #include "runner/commands/devices_command.h"
 #include "runner/commands/diff_command.h"
+#include "runner/commands/evaluate_command.h"
 #include "runner/commands/explain_command.h"
 #include "runner/commands/host_command.h"
 #include "runner/commands/inspect_command.h"
+#include "runner/commands/predict_command.h"
 #include "runner/commands/ps_command.h"
 #include "runner/commands/reference_command.h"
 #include "runner/commands/role_command.h"
@@ -37,6 +39,8 @@ public:
         stop(commandLine),
         scale(commandLine),
         table(commandLine),
+        evaluate(commandLine),
+        predict(commandLine),
         inspect(commandLine),
         data(commandLine),
         diff(commandLine),
@@ -72,6 +76,8 @@ public:
     add("stop", stop, "end a run that goes on");
     add("scale", scale, "change how many workers a run has");
     add("table", table, "print the table of runs, and write their report");
+    add("evaluate", evaluate, "compute the validation figures of a trained network");
+    add("predict", predict, "say what a trained network takes images for");
     add("inspect", inspect, "show what a checkpoint or a file of weights holds");
     add("diff", diff, "show where two checkpoints or files of weights differ");
     add("data", data, "show and check what a data set holds");
@@ -92,6 +98,8 @@ private:
   StopCommand stop;
   ScaleCommand scale;
   TableCommand table;
+  EvaluateCommand evaluate;
+  PredictCommand predict;
   InspectCommand inspect;
   DataCommand data;
   DiffCommand diff;

@@ -429,6 +429,25 @@ kj::Maybe<kj::Own<Value>> parseValue(
   return kj::mv(value);
 }
 
+// Lays each of `overrides` over the document.
+void layOverrides(
+    kj::ArrayPtr<const kj::StringPtr> overrides, Document& document, Diagnostics& diagnostics) {
+  for (auto text: overrides) {
+    auto key = text.slice(0, text.findFirst('=').orDefault(text.size()));
+    auto source = kj::heap(Source{kj::str(OVERRIDE, key), kj::str(text), {}});
+    KJ_IF_MAYBE(table, parseOverride(*source, diagnostics)) {
+      KJ_IF_MAYBE(extends, takeEntry(*table, "extends")) {
+        diagnostics.error(extends->keySpan, "`extends` cannot be set on the command line",
+            "write it into an experiment file");
+      }
+      lay(kj::mv(*table), document.root, HeaderOf::UNDER);
+    } else {
+      document.complete = false;
+    }
+    document.sources.add(kj::mv(source));
+  }
+}
+
 }  // namespace
 
 kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
@@ -443,20 +462,7 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
   } else {
     fail(why);
   }
-  for (auto text: overrides) {
-    auto key = text.slice(0, text.findFirst('=').orDefault(text.size()));
-    auto source = kj::heap(Source{kj::str(OVERRIDE, key), kj::str(text), {}});
-    KJ_IF_MAYBE(table, parseOverride(*source, diagnostics)) {
-      KJ_IF_MAYBE(extends, takeEntry(*table, "extends")) {
-        diagnostics.error(extends->keySpan, "`extends` cannot be set on the command line",
-            "write it into an experiment file");
-      }
-      lay(kj::mv(*table), document->root, HeaderOf::UNDER);
-    } else {
-      document->complete = false;
-    }
-    document->sources.add(kj::mv(source));
-  }
+  layOverrides(overrides, *document, diagnostics);
   return document;
 }
 
@@ -496,7 +502,8 @@ bool isOverride(Span span) {
   return span.source != nullptr && span.source->name.startsWith(OVERRIDE);
 }
 
-kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& diagnostics) {
+kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& diagnostics,
+    kj::ArrayPtr<const kj::StringPtr> overrides) {
   auto document = kj::heap<Document>();
   document->file = kj::str(name);
   auto source = kj::heap(Source{kj::str(name), kj::str(text), {}});
@@ -507,6 +514,7 @@ kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& dia
     document->root.span = {source.get(), 1, 1, 1, 1};
   }
   document->sources.add(kj::mv(source));
+  layOverrides(overrides, *document, diagnostics);
   return document;
 }
 

@@ -95,7 +95,8 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
 
 // The same for a text in memory, which extends nothing. `name` is what messages call it. For tests,
 // and for texts without a file.
-kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& diagnostics);
+kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& diagnostics,
+    kj::ArrayPtr<const kj::StringPtr> overrides = nullptr);
 
 // Reads one `key=v1,v2,…` of the command line. Each value is TOML, or else a bare string. The key
 // of the result is the text before the `=`, and its value is a list. `option` (`--sweep`) is the

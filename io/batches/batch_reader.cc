@@ -29,9 +29,9 @@ public:
 
   // Fills one row of a batch. If the record is bad, throws a sentence that names it.
   void read(Stream::Sample sample, const View& view, BatchSlot& slot, size_t row) {
+    slot.records[row] = sample.record;
     if (work.form == BatchForm::NUMBERS) {
       slot.augmentations[row] = draw(sample, view, KJ_ASSERT_NONNULL(work.stored));
-      slot.records[row] = sample.record;
       slot.labels[row] = work.labels[sample.record];
       return;
     }
@@ -53,7 +53,6 @@ public:
         augmentation = {0, 0, augmentation.mirror};
       }
       slot.augmentations[row] = augmentation;
-      slot.records[row] = sample.record;
     });
     KJ_IF_MAYBE(e, problem) configs::fail(badImage(work.records, sample.record, record, *e));
     slot.labels[row] = record.label;
@@ -107,8 +106,8 @@ void BatchReader::fill(BatchSlot& slot) {
   for (size_t row = slot.images; row < slot.labels.size(); ++row) {
     slot.labels[row] = -1;
     slot.draws[row] = 0;
-    if (work.form == BatchForm::PIXELS) continue;
     slot.records[row] = 0;
+    if (work.form == BatchForm::PIXELS) continue;
     slot.augmentations[row] = {0, 0, false};
   }
 }

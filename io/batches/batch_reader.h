@@ -28,10 +28,10 @@ struct BatchPlan {
 // from handing it out until the next call.
 struct BatchSlot {
   BatchPlan plan;
+  kj::Array<uint64_t> records;
   // Empty if the form has none.
   kj::Array<float> pixels;
   kj::Array<kj::byte> bytes;
-  kj::Array<uint64_t> records;
   kj::Array<Augmentation> augmentations;
   kj::Array<int32_t> labels;
   kj::Array<uint64_t> draws;

@@ -212,10 +212,10 @@ private:
     slot.plan.samples = kj::heapArray<Stream::Sample>(batchSize);
     slot.labels = kj::heapArray<int32_t>(batchSize);
     slot.draws = kj::heapArray<uint64_t>(batchSize);
+    slot.records = kj::heapArray<uint64_t>(batchSize);
     if (form.word == BatchForm::PIXELS) {
       slot.pixels = kj::heapArray<float>(batchSize * work.augmenter.shape.size());
     } else {
-      slot.records = kj::heapArray<uint64_t>(batchSize);
       slot.augmentations = kj::heapArray<Augmentation>(batchSize);
     }
     if (form.word == BatchForm::BYTES) {

@@ -42,9 +42,8 @@ struct Batch {
   kj::ArrayPtr<const float> pixels;  // N×C×H×W; 0 in rows that do not count
   // N×C×H×W of augmenterOf().stored; anything in rows that do not count
   kj::ArrayPtr<const kj::byte> bytes;
-  // N each, but empty for PIXELS: the records, and what was drawn for them.
-  kj::ArrayPtr<const uint64_t> records;
-  kj::ArrayPtr<const Augmentation> augmentations;
+  kj::ArrayPtr<const uint64_t> records;            // N: their numbers; 0 in rows that do not count
+  kj::ArrayPtr<const Augmentation> augmentations;  // N: what was drawn for them; empty for PIXELS
   kj::ArrayPtr<const int32_t> labels;  // N; -1 in rows that do not count, which come last
   uint images;                         // rows that count: always N in training
   // N: the number that a row's dropout is drawn from, a function of (seed, pass, record). 0 in rows

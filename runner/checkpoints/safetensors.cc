@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "configs/language/failure.h"
+#include "runner/text/json.h"
 
 namespace runner {
 
@@ -121,12 +122,6 @@ kj::ArrayPtr<const kj::byte> eachEntry(kj::ArrayPtr<const kj::byte> bytes,
     return *values;
   }
   configs::fail("it is cut short");
-}
-
-// Returns `text` with quotes, as JSON has it.
-kj::String inJson(kj::StringPtr text) {
-  capnp::JsonCodec codec;
-  return codec.encode(capnp::Text::Reader(text));
 }
 
 }  // namespace

@@ -49,14 +49,15 @@ kj::Array<kj::byte> weightsHead(
 }
 
 kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPtr digest,
-    kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
+    kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics,
+    kj::ArrayPtr<const Note> notes) {
   KJ_REQUIRE(parameters.size() == graph.parameters);
   KJ_REQUIRE(statistics.size() == graph.statisticsSize);
   auto values = kj::heapArray<float>(parameters.size() + statistics.size());
   nn::copy(parameters, values.slice(0, parameters.size()));
   nn::copy(statistics, values.slice(parameters.size(), values.size()));
 
-  auto head = weightsHead(graph, digest);
+  auto head = weightsHead(graph, digest, notes);
   kj::ArrayPtr<const kj::byte> pieces[] = {head, values.asBytes()};
   writeWhole(path, kj::arrayPtr(pieces, kj::size(pieces)));
   return io::sha256Hex(values.asBytes());

@@ -21,10 +21,11 @@ kj::Array<kj::byte> weightsHead(
 
 // Writes the flat arrays to `path` in the safetensors format, as float32. There is one tensor per
 // key and one per statistic, under their names. Conv weights are O×I×H×W. `digest` (of the
-// experiment) goes into the metadata. Atomic. Returns the sha256 of all values as they stand in the
-// file, parameters first.
+// experiment) and `notes` go into the metadata. Atomic. Returns the sha256 of all values as they
+// stand in the file, parameters first.
 kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPtr digest,
-    kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
+    kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics,
+    kj::ArrayPtr<const Note> notes = nullptr);
 
 // Returns why the file at `path` is not the one for which writeWeights() returned `sha256`: it is
 // gone, cut off, or holds other values. Null if it is that file.

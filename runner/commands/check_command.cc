@@ -1,6 +1,7 @@
 #include "runner/commands/check_command.h"
 
 #include "runner/commands/run_data.h"
+#include "runner/system/terminal.h"
 #include "runner/system/version.h"
 #include "runner/text/numbers.h"
 
@@ -18,6 +19,7 @@ kj::MainFunc CheckCommand::getMain() {
 Validity CheckCommand::check() {
   auto all = loadAll();
   requireSources(all, path(), commandLine);
+  for (auto& line: checkStarts(all, path(), commandLine)) tell(line);
   bool open = mustLook(all);
   printWrapped(kj::str(path(), open ? ": OK so far" : ": fine",
       all.sweep == nullptr ? kj::str() : kj::str(", ", counted(all.runs.size(), "run")),

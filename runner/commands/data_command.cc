@@ -83,18 +83,6 @@ protected:
     return kj::mv(KJ_ASSERT_NONNULL(opened));
   }
 
-  // Calls `work` with a function that shows progress. Ends the program at an interrupt.
-  void withProgress(kj::FunctionParam<void(io::Progress&)> work) {
-    ProgressLine line(STDERR_FILENO);
-    WorkProgress pace;
-    io::Progress progress = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-      if (isInterrupted()) endInterrupted();
-      line.show(pace.text(what, done, total));
-    };
-    work(progress);
-    line.clear();
-  }
-
 private:
   kj::Array<kj::String> files() {
     if (io::pathKind(path()) == io::PathKind::FOLDER) return filesOf(path());
@@ -250,7 +238,7 @@ public:
         "  runner data show records/cifar10/validation.mdb --class cat --count 200");
     addPath(builder);
     return builder
-        .addOptionWithArg({"count"}, KJ_BIND_METHOD(*this, setCount), "N",
+        .addOptionWithArg({"count"}, countSetter(count, COUNT_MAX), "N",
             "how many images (default: 60). They lie evenly over the records")
         .addOptionWithArg({"class"}, textSetter(className, "name a class"), "NAME",
             "only images of this class: its name or its number")
@@ -261,14 +249,6 @@ public:
   }
 
 private:
-  Validity setCount(kj::StringPtr word) {
-    constexpr unsigned long COUNT_MAX = 10000;
-    char* end;
-    count = strtoul(word.cStr(), &end, 10);
-    if (end != word.begin() && *end == '\0' && count >= 1 && count <= COUNT_MAX) return true;
-    return kj::str("`", word, "` is not a whole number from 1 to ", COUNT_MAX);
-  }
-
   Validity run() {
     auto databases = open();
     auto& db = *databases[0];
@@ -331,7 +311,8 @@ private:
     return is;
   }
 
-  size_t count = 60;
+  static constexpr uint64_t COUNT_MAX = 10000;
+  uint64_t count = 60;
   kj::String className;
   kj::String output = kj::str("images.html");
 };

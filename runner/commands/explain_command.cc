@@ -49,7 +49,7 @@ Validity ExplainCommand::explainFile() {
     return kj::str("--overhead needs --bandwidth MBIT: it is added to the transfer time");
   }
   auto all = loadAll();
-  if (!areRecordsKnown(all)) prepareData(all, path(), commandLine);
+  if (!isAllKnown(all)) prepareData(all, path(), commandLine);
   kj::Maybe<Links> links;
   if (bandwidth_mbit > 0) links = Links{.mbit = bandwidth_mbit, .overhead_ms = overhead_ms};
   print(explain(all, links, terminalColumns(STDOUT_FILENO)));

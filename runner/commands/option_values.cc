@@ -1,6 +1,7 @@
 #include "runner/commands/option_values.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "runner/roles/trace_file.h"
@@ -34,6 +35,19 @@ SetOption textSetter(kj::String& to, kj::StringPtr advice) {
   return [&to, advice](kj::StringPtr word) -> Validity {
     if (word.size() == 0) return kj::str(advice);
     to = kj::str(word);
+    return true;
+  };
+}
+
+SetOption countSetter(uint64_t& to, uint64_t most) {
+  return [&to, most](kj::StringPtr word) -> Validity {
+    char* end;
+    bool isDigit = word.size() > 0 && word[0] >= '0' && word[0] <= '9';
+    uint64_t count = strtoull(word.cStr(), &end, 10);
+    if (!isDigit || *end != '\0' || count < 1 || count > most) {
+      return kj::str("`", word, "` is not a whole number from 1 to ", most);
+    }
+    to = count;
     return true;
   };
 }

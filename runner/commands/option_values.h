@@ -17,6 +17,9 @@ SetOption folderSetter(kj::String& to, kj::StringPtr advice);
 // The same for any text that is not empty.
 SetOption textSetter(kj::String& to, kj::StringPtr advice);
 
+// Returns a function that takes a whole number from 1 to `most`. `to` must outlive the result.
+SetOption countSetter(uint64_t& to, uint64_t most);
+
 // Returns a function that takes `A-B`, the steps to record. `to` must outlive the result.
 SetOption traceStepsSetter(kj::Maybe<rpc::TraceSteps>& to);
 

@@ -13,6 +13,7 @@
 #include "runner/system/interrupts.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
+#include "runner/weights/start.h"
 
 namespace runner {
 
@@ -83,11 +84,33 @@ bool mustLook(const LoadedRuns& all) {
   return false;
 }
 
-bool areRecordsKnown(const LoadedRuns& all) {
+bool isAllKnown(const LoadedRuns& all) {
   for (auto& run: all.runs) {
-    if (!io::areRecordsKnown(KJ_ASSERT_NONNULL(run.loaded.experiment).data)) return false;
+    auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
+    if (!io::areRecordsKnown(experiment.data) || experiment.start != nullptr) return false;
   }
   return true;
+}
+
+kj::Array<kj::String> checkStarts(
+    const LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine) {
+  configs::Diagnostics diagnostics;
+  kj::Vector<kj::String> lines;
+  for (auto& run: all.runs) {
+    auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
+    if (experiment.start == nullptr) continue;
+    KJ_IF_MAYBE(facts, io::factsOf(experiment.data)) {
+      configs::Diagnostics own;
+      KJ_IF_MAYBE(line, checkStart(experiment, graphOf(experiment, *facts), own)) {
+        lines.add(kj::mv(*line));
+      }
+      diagnostics.addNew(own);
+    }
+  }
+  if (diagnostics.count() > 0) {
+    commandLine.exitError(diagnostics.format(file, terminalColumns(STDERR_FILENO)));
+  }
+  return lines.releaseAsArray();
 }
 
 void prepareData(LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool mayFail) {
@@ -99,6 +122,11 @@ void prepareData(LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, 
     if (told.contains(sentence)) return;
     commandLine.warning(sentence);
     told.insert(kj::str(sentence));
+  };
+  auto tellOnce = [&](kj::StringPtr line) {
+    if (told.contains(line)) return;
+    tell(line);
+    told.insert(kj::str(line));
   };
   // The lines of [data] of each data set, and why it cannot be had, or null.
   kj::HashMap<kj::String, kj::Maybe<kj::String>> prepared;
@@ -132,7 +160,11 @@ void prepareData(LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, 
     }
     if (run.problem != nullptr) continue;
     configs::Diagnostics own;
-    checkAgainst(experiment, datasetFacts(experiment.data), own);
+    auto facts = datasetFacts(experiment.data);
+    checkAgainst(experiment, facts, own);
+    if (experiment.start != nullptr && own.count() == 0) {
+      KJ_IF_MAYBE(line, checkStart(experiment, graphOf(experiment, facts), own)) tellOnce(*line);
+    }
     errors.add(run.settings, kj::mv(own));
   }
   errors.tell(all.shortKeys, diagnostics);
@@ -143,6 +175,21 @@ void prepareData(LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, 
     KJ_IF_MAYBE(why, runs[0].problem) configs::fail(*why);
   }
   addRecords(all);
+}
+
+void withProgress(kj::FunctionParam<void(io::Progress&)> work) {
+  ProgressLine line(STDERR_FILENO);
+  WorkProgress pace;
+  auto& clock = kj::systemPreciseMonotonicClock();
+  auto begin = clock.now();
+  io::Progress progress = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+    if (isInterrupted()) endInterrupted();
+    // Short work needs no line.
+    if (clock.now() - begin > 1 * kj::SECONDS) line.show(pace.text(what, done, total));
+  };
+  // An error is told on a line of its own.
+  KJ_DEFER(line.clear());
+  work(progress);
 }
 
 }  // namespace runner

@@ -1,6 +1,7 @@
 // runner/commands/run_data.h: prepares the images of an experiment's runs before any role starts.
 #pragma once
 
+#include "io/progress.h"
 #include "runner/sweep/loaded_runs.h"
 #include "runner/system/command_line.h"
 
@@ -13,8 +14,15 @@ void requireSources(const LoadedRuns& all, kj::StringPtr file, CommandLine& comm
 // Whether the shapes of a run are known only after its data set's records are read.
 bool mustLook(const LoadedRuns& all);
 
-// Whether [data] of every run determines the records.
-bool areRecordsKnown(const LoadedRuns& all);
+// Whether the file of every run says all that the run depends on: [data] determines the records,
+// and no run starts from trained weights.
+bool isAllKnown(const LoadedRuns& all);
+
+// Reports the runs whose trained weights do not fit their network, and ends the program then.
+// Returns what the others will load and skip, one line each. Looks only at runs whose shapes are
+// known without the records.
+kj::Array<kj::String> checkStarts(
+    const LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine);
 
 // Fetches and imports the data of all runs, with progress and warnings, so that no role waits for
 // the download of another. Also checks what only shows with the records, and ends the program if
@@ -22,5 +30,9 @@ bool areRecordsKnown(const LoadedRuns& all);
 // run has its data. Otherwise sets `problem` of the runs concerned.
 void prepareData(
     LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool mayFail = false);
+
+// Calls `work` with a function that shows its progress to the user. Ends the program at an
+// interrupt.
+void withProgress(kj::FunctionParam<void(io::Progress&)> work);
 
 }  // namespace runner

@@ -107,12 +107,14 @@ void leaveOut(
 // Two experiments with the same settings and the same records train the same.
 configs::Table settingsOf(const configs::Table& resolved) {
   auto trained = without(BESIDE_THE_RUN, resolved);
-  // Where data and roles are, and how roles reach each other.
+  // Where data, weights and roles are, and how roles reach each other.
   constexpr kj::StringPtr OF_DATA[] = {"source"_kj, "validation_source"_kj};
+  constexpr kj::StringPtr OF_MODEL[] = {"weights"_kj};
   constexpr kj::StringPtr OF_CLUSTER[] = {"launcher"_kj, "image"_kj, "kubernetes"_kj, "port"_kj,
       "hosts"_kj, "interface"_kj, "ssh"_kj, "tls"_kj, "mpirun"_kj, "instruction_set"_kj,
       "on_loss"_kj, "elastic"_kj};
   leaveOut(trained, "data", OF_DATA);
+  leaveOut(trained, "model", OF_MODEL);
   leaveOut(trained, "cluster", OF_CLUSTER);
   // The time for roles to join changes no result. The digests of many runs have its default.
   auto& cluster = KJ_ASSERT_NONNULL(trained.find("cluster")).value->content.get<configs::Table>();
@@ -390,7 +392,11 @@ Experiment Experiment::read(configs::Reader& reader) {
       io::DataConfig::read);
   experiment.model = reader.section("model",
       "The network, by name or layer by layer, and how its parameters start.",
-      nn::ModelConfig::read);
+      [&](configs::Reader& section) {
+        auto model = nn::ModelConfig::read(section);
+        experiment.start = StartWeights::read(section);
+        return model;
+      });
   experiment.train = reader.section(
       "train", "How long to train, and how parameters are updated.", [&](configs::Reader& section) {
         return TrainConfig::read(section, *experiment.model.conventions);
@@ -504,17 +510,30 @@ LoadedExperiment loadExperiment(
 }
 
 void addRecords(LoadedExperiment& loaded) {
-  auto& data = KJ_ASSERT_NONNULL(loaded.experiment).data;
-  if (io::areRecordsKnown(data)) return;
-  auto both = kj::str(io::sha256Hex(loaded.settings.asBytes()), ' ', io::recordsSha256(data));
-  loaded.digest = io::sha256Hex(both.asBytes());
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  kj::Vector<kj::String> parts;
+  if (!io::areRecordsKnown(experiment.data)) parts.add(io::recordsSha256(experiment.data));
+  KJ_IF_MAYBE(start, experiment.start) parts.add(weightsSha256(*start));
+  if (parts.empty()) return;
+  auto all = kj::str(io::sha256Hex(loaded.settings.asBytes()), ' ', kj::strArray(parts, " "));
+  loaded.digest = io::sha256Hex(all.asBytes());
 }
 
 bool differOnlyInRoles(const LoadedExperiment& a, const LoadedExperiment& b) {
   if (a.settingsWithoutRoles != b.settingsWithoutRoles) return false;
-  auto& first = KJ_ASSERT_NONNULL(a.experiment).data;
-  auto& second = KJ_ASSERT_NONNULL(b.experiment).data;
-  return io::areRecordsKnown(first) || io::recordsSha256(first) == io::recordsSha256(second);
+  auto& first = KJ_ASSERT_NONNULL(a.experiment);
+  auto& second = KJ_ASSERT_NONNULL(b.experiment);
+  KJ_IF_MAYBE(ours, first.start) {
+    KJ_IF_MAYBE(theirs, second.start) {
+      if (weightsSha256(*ours) != weightsSha256(*theirs)) return false;
+    } else {
+      return false;
+    }
+  } else if (second.start != nullptr) {
+    return false;
+  }
+  return io::areRecordsKnown(first.data) ||
+         io::recordsSha256(first.data) == io::recordsSha256(second.data);
 }
 
 kj::String languageReference() {

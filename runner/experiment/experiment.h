@@ -21,6 +21,7 @@
 #include "runner/experiment/continued.h"
 #include "runner/experiment/expectations.h"
 #include "runner/experiment/published.h"
+#include "runner/experiment/start_weights.h"
 #include "runner/logs/log_styles.h"
 
 namespace runner {
@@ -70,6 +71,7 @@ struct Experiment {
   kj::String name;
   io::DataConfig data;
   nn::ModelConfig model;
+  kj::Maybe<StartWeights> start;  // the keys of [model] about them; null: initial values
   TrainConfig train;
   rpc::KvStoreConfig kvstore;
   ClusterConfig cluster;
@@ -108,8 +110,8 @@ struct LoadedExperiment {
   // where and how roles run, and without sections that do not affect the run.
   kj::String settings;
   // What two experiments that train the same have in common: a sha256, in hexadecimal. It is that
-  // of `settings`. If only the records determine the data, addRecords() must add theirs before the
-  // digest is used.
+  // of `settings`. If the run also depends on the content of files, addRecords() must add that
+  // before the digest is used.
   kj::String digest;
   // What stays the same of `settings` if the run goes on with other numbers of workers and servers:
   // see differOnlyInRoles().
@@ -134,9 +136,9 @@ LoadedExperiment readExperiment(
 LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
     kj::Maybe<uint> columns = nullptr);
 
-// Adds the identity of the records to the digest, unless [data] determines the records. The same
-// records give the same digest wherever they are stored. Opens the data set, and imports it first
-// if necessary.
+// Adds the identity of the records to the digest, unless [data] determines the records. Opens the
+// data set then, and imports it first if necessary. Also adds that of the weights that the run
+// starts from. The same records and weights give the same digest wherever they are stored.
 void addRecords(LoadedExperiment& loaded);
 
 // Whether a run of one of these experiments may go on as the other one: they differ in nothing but

@@ -86,6 +86,7 @@ ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
       validationRecords(experiment.data.validateOn == io::ValidationSet::HELD_OUT
                             ? experiment.data.heldOut
                             : facts.validationRecords),
+      imageShape(facts.shape),
       graph(graphOf(experiment, facts)),
       leftOut(kj::mv(facts.leftOut)) {}
 

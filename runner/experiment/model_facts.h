@@ -45,6 +45,7 @@ struct ModelFacts {
   uint64_t trainingRecords;    // how many are trained on
   uint64_t passLength;         // how many of them a pass reads: see io::Stream
   uint64_t validationRecords;  // how many are validated on
+  io::ImageShape imageShape;   // of the stored images; if they differ, of those in a batch
   nn::Graph graph;
   kj::Array<kj::String> leftOut;  // what the import of the data left out, one sentence each
 

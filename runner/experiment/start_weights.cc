@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include "configs/language/failure.h"
+#include "io/checksum.h"
+#include "io/records/mapped_file.h"
 #include "runner/logs/run_folder.h"
 
 namespace runner {
@@ -55,6 +57,17 @@ kj::String weightsPathOf(kj::StringPtr path) {
   configs::fail(path,
       " is not a run: it has no events.jsonl. Name the folder of one run, such as "
       "runs/fashion_mnist_dist_sync/1, or a file of weights");
+}
+
+kj::String weightsSha256(const StartWeights& start) {
+  auto path = weightsPathOf(start.path);
+  auto lost = kj::str(path, " can no longer be read: it was cut short, or its disk fails");
+  kj::String sum;
+  auto read = [&]() { sum = io::sha256Hex(io::mapFile(path, lost)); };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
+    configs::fail("cannot read the weights ", path, ": ", e->getDescription());
+  }
+  return sum;
 }
 
 }  // namespace runner

@@ -23,4 +23,7 @@ struct StartWeights {
 // Throws, with the way out, if there are none.
 kj::String weightsPathOf(kj::StringPtr path);
 
+// Returns the SHA-256 of that file, in hexadecimal. Throws as weightsPathOf() does.
+kj::String weightsSha256(const StartWeights& start);
+
 }  // namespace runner

@@ -76,7 +76,8 @@ kj::String classTable(kj::ArrayPtr<const ClassFigures> classes, Names names) {
   return kj::str(text, "<p class=\"quiet\">The table leaves out ", classes.size() - CLASS_ROWS_MAX,
       " of ", classes.size(), " classes, with accuracies from ",
       figureText(next.accuracy(), DECIMALS), " to ",
-      figureText(classes.back().accuracy(), DECIMALS), ". confusion.csv has all.</p>\n");
+      figureText(classes.back().accuracy(), DECIMALS),
+      ". The CSV file of the confusion matrix has all.</p>\n");
 }
 
 // The most frequent confusions.
@@ -98,10 +99,11 @@ kj::String confusionTable(Cells cells, kj::ArrayPtr<const ClassFigures> classes,
   }
   auto header = kj::arr(
       kj::str("class"), kj::str("taken for"), kj::str("images"), kj::str("share of the class"));
-  auto note = wrong.size() <= CONFUSION_ROWS_MAX
-                  ? kj::str()
-                  : kj::str("<p class=\"quiet\">The ", CONFUSION_ROWS_MAX, " most frequent of ",
-                        wrong.size(), " confusions. confusion.csv has all.</p>\n");
+  auto note =
+      wrong.size() <= CONFUSION_ROWS_MAX
+          ? kj::str()
+          : kj::str("<p class=\"quiet\">The ", CONFUSION_ROWS_MAX, " most frequent of ",
+                wrong.size(), " confusions. The CSV file of the confusion matrix has all.</p>\n");
   return kj::str(htmlOf(TextTable{kj::mv(header), rows.releaseAsArray(), nullptr}), note);
 }
 
@@ -129,8 +131,8 @@ kj::String classReport(Cells cells, Names names) {
   } else {
     confusions = confusionTable(cells, classes, names);
   }
-  return kj::str("<p class=\"quiet\">Of the last validation: ", counted(images, "image"), " of ",
-      classes.size(), classes.size() == 1 ? " class" : " classes",
+  return kj::str("<p class=\"quiet\">", counted(images, "image"), " of ", classes.size(),
+      classes.size() == 1 ? " class" : " classes",
       ", the worst class first.</p>\n<div class=\"charts\">\n<div>\n", classTable(classes, names),
       "</div>\n<div>\n", confusions, "</div>\n</div>\n");
 }

@@ -29,7 +29,7 @@ kj::Array<nn::ConfusionCell> cellsOf(uint classes) {
 
 TEST_CASE("classReport: has the worst class first, and what it was taken for most often") {
   auto page = classReport({{0, 0, 8}, {0, 1, 1}, {0, 2, 1}, {2, 0, 3}, {2, 1, 4}, {2, 2, 3}});
-  CHECK(contains(page, "Of the last validation: 20 images of 2 classes, the worst class first."));
+  CHECK(contains(page, "20 images of 2 classes, the worst class first."));
   CHECK(contains(page,
       "<tbody>\n<tr><td class=\"n\">2</td><td class=\"n\">10</td><td class=\"n\">3</td><td "
       "class=\"n\">0.3000</td><td>1 (4)</td></tr>\n<tr><td class=\"n\">0</td><td "
@@ -71,11 +71,12 @@ TEST_CASE("classReport: counts the classes below the first 50, and lists the con
   // Classes 0, 11, … are never recognized. The table ends with the last class of accuracy 0.4.
   CHECK(contains(page,
       "The table leaves out 70 of 120 classes, with accuracies from 0.4000 to 1.0000. "
-      "confusion.csv has all."));
+      "The CSV file of the confusion matrix has all."));
   CHECK(contains(page,
       "<td class=\"n\">110</td><td class=\"n\">111</td><td class=\"n\">10</td><td "
       "class=\"n\">1.0000</td>"));
-  CHECK(contains(page, "The 50 most frequent of 110 confusions. confusion.csv has all."));
+  CHECK(contains(page,
+      "The 50 most frequent of 110 confusions. The CSV file of the confusion matrix has all."));
 }
 
 TEST_CASE("classReport: a class without images has no row, and one without mistakes no confusion") {

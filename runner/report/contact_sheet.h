@@ -14,8 +14,8 @@ struct SheetImage {
 };
 
 // Returns an HTML page that needs nothing else. It is well-formed XML, too. `summary` stands above
-// the images.
-kj::String contactSheet(
-    kj::StringPtr title, kj::StringPtr summary, kj::ArrayPtr<const SheetImage> images);
+// the images. So does `details`, which is HTML.
+kj::String contactSheet(kj::StringPtr title, kj::StringPtr summary,
+    kj::ArrayPtr<const SheetImage> images, kj::StringPtr details = nullptr);
 
 }  // namespace runner

@@ -19,8 +19,9 @@ public:
   // Keeps the parameters and the moving statistics of `program`.
   void keep(nn::Program& program);
   void drop() { values = nullptr; }
-  // Returns the file of the weights, of the epoch `best`. Must not be empty.
-  SavedPart file(kj::StringPtr digest, const BestEpoch& best) const;
+  // Returns the file of the weights, of the epoch `best`. Must not be empty. `notes`: see
+  // notesOf().
+  SavedPart file(kj::StringPtr digest, const BestEpoch& best, kj::ArrayPtr<const Note> notes) const;
 
   // Before visitState() restores them: whether `part` has any decides whether they are restored.
   void prepareFor(kj::ArrayPtr<const kj::byte> part);

@@ -18,6 +18,7 @@
 #include "runner/system/reason.h"
 #include "runner/system/version.h"
 #include "runner/text/numbers.h"
+#include "runner/weights/weights_notes.h"
 
 namespace runner {
 
@@ -399,7 +400,11 @@ void Job::finish(
     hasWeights = true;
     return writeBeside(
         [this, ours = kj::heapArray(parameters), itsStatistics = kj::heapArray(statistics)]() {
-          weightsSha256 = writeWeights(folder.weights(), graph, loaded.digest, ours, itsStatistics);
+          auto level = instructions.level().orDefault(nullptr);
+          auto resolved = level == nullptr ? kj::str(loaded.resolved)
+                                           : withInstructionSet(loaded.resolved, level);
+          weightsSha256 = writeWeights(folder.weights(), graph, loaded.digest, ours, itsStatistics,
+              notesOf(resolved, experiment, facts));
         });
   }));
 }

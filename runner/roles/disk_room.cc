@@ -6,6 +6,7 @@
 
 #include "configs/language/failure.h"
 #include "runner/text/text_table.h"
+#include "runner/weights/weights_notes.h"
 
 namespace runner {
 
@@ -31,7 +32,7 @@ NeededRoom neededRoom(const Experiment& experiment, const ModelFacts& facts) {
   uint64_t lines = facts.stepsUntilEndOf(1, experiment) / experiment.log.every + 1;
   uint64_t links = kj::max(1u, experiment.shards());
   uint64_t files = experiment.checkpoint.keepBest ? 2 : 1;
-  return {files * (values * sizeof(float) + tensors * TENSOR_BYTES),
+  return {files * (values * sizeof(float) + tensors * TENSOR_BYTES + NOTES_BYTES_MAX),
       cluster.seats() * (lines * SPEED_BYTES + EPOCH_BYTES + links * LINK_BYTES)};
 }
 

@@ -27,6 +27,8 @@
 #include "runner/roles/worker_reports.h"
 #include "runner/system/interrupts.h"
 #include "runner/system/reason.h"
+#include "runner/weights/start.h"
+#include "runner/weights/weights_notes.h"
 
 namespace runner {
 
@@ -60,6 +62,7 @@ public:
         progress(joining.progress),
         ioThread(joining.ioThread),
         digest(loaded.digest),
+        resolved(loaded.resolved),
         plan(planOf(options, experiment.cluster.seats())),
         oneThread(options.oneThread),
         saved(joining.saved),
@@ -123,6 +126,9 @@ private:
         io::firstImages(*parts.dataset, experiment.data, nn::imagesToInitialize(facts.graph));
     nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
         program.parameters(), program.statistics(), images);
+    KJ_IF_MAYBE(start, experiment.start) {
+      startFrom(*start, facts.graph, program.parameters(), program.statistics());
+    }
     nn::copy(program.statistics(), slowStatistics);
     store.initialize();
   }
@@ -468,7 +474,10 @@ private:
     sendBest();
   }
 
-  void sendBest() { ioThread->send(state.step, Part::BEST, bestWeights.file(digest, best)); }
+  void sendBest() {
+    auto notes = notesOf(resolved, experiment, facts);
+    ioThread->send(state.step, Part::BEST, bestWeights.file(digest, best, notes));
+  }
 
   WorkerParts parts;
   const Experiment& experiment;
@@ -480,6 +489,7 @@ private:
   LiveProgress& progress;
   kj::Own<IoThread>& ioThread;
   const kj::StringPtr digest;                       // of the experiment
+  const kj::StringPtr resolved;                     // its text
   const kj::Maybe<kj::Own<const MemberPlan>> plan;  // of the run that this one repeats
   const kj::Maybe<const OneThread&> oneThread;
   uint64_t firstStep = 0;  // of this process

@@ -88,16 +88,16 @@ private:
 }  // namespace
 
 kj::String LoadReport::text() const {
-  kj::Vector<kj::String> lines;
-  lines.add(kj::str("loaded ", loaded.size(), loaded.size() == 1 ? " array" : " arrays"));
-  if (!skipped.empty()) lines.add(kj::str("skipped ", listed(skipped)));
-  if (!missing.empty()) lines.add(kj::str("not in the file: ", listed(missing)));
+  kj::Vector<kj::String> parts;
+  parts.add(kj::str("loaded ", loaded.size(), loaded.size() == 1 ? " array" : " arrays"));
+  if (!skipped.empty()) parts.add(kj::str("skipped ", listed(skipped)));
+  if (!missing.empty()) parts.add(kj::str("not in the file: ", listed(missing)));
   for (auto& misfit: misfits) {
-    lines.add(kj::str("`", misfit.name, "` has the shape ", shapeText(misfit.inFile),
+    parts.add(kj::str("`", misfit.name, "` has the shape ", shapeText(misfit.inFile),
         " in the file, and ", shapeText(misfit.inNetwork), " in the network"));
   }
-  if (!unused.empty()) lines.add(kj::str("not in the network: ", listed(unused)));
-  return kj::str(kj::strArray(lines, "\n"), "\n");
+  if (!unused.empty()) parts.add(kj::str("not in the network: ", listed(unused)));
+  return kj::strArray(parts, "; ");
 }
 
 kj::Maybe<kj::String> LoadReport::whyIncomplete() const {

@@ -27,7 +27,7 @@ struct LoadReport {
   // Names of arrays of the file that the network has no use for.
   kj::Vector<kj::String> unused;
 
-  // Returns one line per group that is not empty: "loaded 34 arrays", "skipped fc_weight, fc_bias".
+  // Returns one line about all groups: "loaded 34 arrays; skipped fc_weight, fc_bias".
   kj::String text() const;
   // Returns which values the caller wants and the file does not give, as a clause about the file.
   // Null if it gives all.

@@ -1,0 +1,253 @@
+#include "runner/commands/evaluate_command.h"
+
+#include <kj/map.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "io/datasets/datasets.h"
+#include "io/images/pixels.h"
+#include "io/paths.h"
+#include "nn/softmax.h"
+#include "runner/commands/run_data.h"
+#include "runner/inference/file_images.h"
+#include "runner/logs/confusion_file.h"
+#include "runner/logs/run_folder.h"
+#include "runner/report/class_report.h"
+#include "runner/report/contact_sheet.h"
+#include "runner/system/files.h"
+#include "runner/system/terminal.h"
+#include "runner/system/version.h"
+#include "runner/tables/terminal_table.h"
+#include "runner/text/json.h"
+#include "runner/text/numbers.h"
+#include "runner/text/text_table.h"
+
+namespace runner {
+
+namespace {
+
+// Decimals of losses and accuracies, as in the table of a run.
+constexpr uint DECIMALS = 6;
+// Of probabilities, below images.
+constexpr uint SHORT_DECIMALS = 3;
+
+constexpr uint TOP_K = 5;
+constexpr size_t FOLDER_BATCH = 64;
+
+// Labels the files below `folder` by their first folder: the name of a class, or its number.
+void labelByFolder(
+    const TrainedModel& model, kj::StringPtr folder, kj::ArrayPtr<ImageFileName> files) {
+  kj::HashMap<kj::String, int32_t> labels;
+  for (uint label = 0; label < model.graph.classes; label++) {
+    labels.upsert(model.className(label), int32_t(label), [](int32_t&, int32_t&&) {});
+  }
+  size_t begin = io::withoutSlash(folder).size() + 1;
+  for (auto& file: files) {
+    auto inside = file.path.slice(begin);
+    KJ_IF_MAYBE(slash, inside.findFirst('/')) {
+      auto name = kj::heapString(inside.slice(0, *slash));
+      KJ_IF_MAYBE(label, labels.find(name)) {
+        file.label = *label;
+      } else {
+        configs::fail("the folder ", folder, "/", name,
+            " has the name of no class of the network; its classes are ", model.className(0),
+            model.graph.classes > 1 ? kj::str(", ", model.className(1), ", …") : kj::str());
+      }
+    } else {
+      configs::fail("the image ", file.path,
+          " is in no folder that names its class: put the images of each class into a folder "
+          "with its name");
+    }
+  }
+}
+
+}  // namespace
+
+kj::MainFunc EvaluateCommand::getMain() {
+  kj::MainBuilder builder(commandLine, VERSION,
+      "Computes the validation figures of a trained network: those of its run again, or those of "
+      "other images. RUN is the folder of a run, a file of weights, or an experiment file with "
+      "model.weights.\n"
+      "\n"
+      "  runner evaluate runs/cifar10_local/last\n"
+      "  runner evaluate runs/cifar10_local/1/best.safetensors --into evaluation\n"
+      "  runner evaluate runs/cifar10_local/last --data my_photos\n"
+      "  runner evaluate configs/cifar10_local.toml --set model.weights=other.safetensors\n"
+      "\n"
+      "On the instruction set of the run, and with its batch size, the figures are the same to the "
+      "last digit.");
+  builder
+      .addOptionWithArg({"data"}, folderSetter(data, "name a folder, e.g. --data my_photos"), "DIR",
+          "judge the images in DIR instead: one folder per class, with the name of the class")
+      .addOptionWithArg({"top"}, countSetter(topK, 1000), "K",
+          "also count the images whose label is among the K largest logits (default: log.top_k, or "
+          "5 if there are more classes)")
+      .addOptionWithArg({"into"}, folderSetter(into, "name a folder, e.g. --into evaluation"),
+          "DIR",
+          "write evaluation.html, with all classes, confusions and the worst images, and "
+          "confusion.csv to DIR, which is made if it is not there")
+      .addOptionWithArg({"worst"}, countSetter(worst, 10000), "N",
+          "with --into: how many of the worst images to show (default: 60)")
+      .addOption(
+          {"json"},
+          [this]() {
+            asJson = true;
+            return true;
+          },
+          "print one JSON object, with all digits and the figures of each class");
+  addModel(builder);
+  return builder.callAfterParsing(KJ_BIND_METHOD(*this, evaluate)).build();
+}
+
+Validity EvaluateCommand::evaluate() {
+  auto model = openModelHere();
+  uint classes = model.graph.classes;
+  if (topK >= classes) {
+    return kj::str("--top ", topK, " counts every image: the network has ", classes, " classes");
+  }
+  if (topK == 0) topK = model.experiment().log.topK;
+  if (topK == 0 && classes > TOP_K) topK = TOP_K;
+
+  Judgement judgement(uint(topK), into.size() > 0 ? size_t(worst) : 0);
+  auto& clock = kj::systemPreciseMonotonicClock();
+  auto begin = clock.now();
+  kj::String images;
+  orEnd([&]() {
+    images = data.size() > 0 ? judgeFolder(model, judgement) : judgeOwn(model, judgement);
+  });
+  double seconds = (clock.now() - begin) / kj::NANOSECONDS * 1e-9;
+  auto& sums = judgement.sums;
+  if (sums.images == 0) {
+    commandLine.exitError(kj::str("error: there are no images to judge in ", images));
+  }
+
+  KJ_IF_MAYBE(epoch, model.epoch) images = kj::str(images, ", with the weights of epoch ", *epoch);
+  auto topName = kj::str("top-", topK, " accuracy");
+  if (asJson) {
+    auto top = topK == 0
+                   ? kj::str()
+                   : kj::str(",\"top_k\":", topK, ",\"top_k_accuracy\":", judgement.topKAccuracy());
+    kj::Vector<kj::String> cells;
+    for (auto& cell: judgement.confusion.cells()) {
+      cells.add(kj::str("{\"class\":", inJson(model.className(cell.label)), ",\"label\":",
+          cell.label, ",\"predicted\":", cell.predicted, ",\"images\":", cell.images, "}"));
+    }
+    print(kj::str("{\"weights\":", inJson(model.path), ",\"images\":", sums.images,
+        ",\"loss\":", judgement.loss(), ",\"accuracy\":", judgement.accuracy(), top,
+        ",\"seconds\":", seconds, ",\"confusion\":[", kj::strArray(cells, ","), "]}\n"));
+  } else {
+    tell(kj::str(model.path, " on ", images));
+    kj::Vector<kj::String> header, row;
+    auto add = [&](kj::StringPtr name, kj::String value) {
+      header.add(kj::str(name));
+      row.add(kj::mv(value));
+    };
+    add("loss", figureText(judgement.loss(), DECIMALS));
+    add("accuracy", figureText(judgement.accuracy(), DECIMALS));
+    if (topK > 0) add(topName, figureText(judgement.topKAccuracy(), DECIMALS));
+    add("images", kj::str(sums.images));
+    add("images/s", fixedPoint(sums.images / seconds, 0));
+    TextTable table{header.releaseAsArray(), kj::arr(row.releaseAsArray()), nullptr};
+    KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
+      constexpr kj::StringPtr IMPORTANT[] = {"accuracy"_kj, "loss"_kj};
+      print(fittedTable(table, IMPORTANT, *columns));
+    } else {
+      print(formatTable(table, TableFormat::MARKDOWN));
+    }
+  }
+  if (into.size() > 0) {
+    auto summary = kj::str("Accuracy ", figureText(judgement.accuracy(), DECIMALS), ", loss ",
+        figureText(judgement.loss(), DECIMALS), " on ", images, ".");
+    orEnd([&]() { writePages(model, judgement, summary); });
+  }
+  return true;
+}
+
+kj::String EvaluateCommand::judgeOwn(TrainedModel& model, Judgement& judgement) {
+  auto& config = model.experiment().data;
+  configs::Diagnostics diagnostics;
+  io::requireSource(config, diagnostics);
+  if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(model.path));
+  kj::Own<io::Dataset> dataset;
+  kj::Array<kj::String> reports;
+  withProgress([&](io::Progress& progress) {
+    dataset = io::openDataset(config,
+        [&](kj::StringPtr what, uint64_t done, uint64_t total) { progress(what, done, total); });
+    if (dataset->classes() > model.graph.classes) {
+      configs::fail("the data set has ", dataset->classes(), " classes, and the network ",
+          model.graph.classes, ". Choose another data.source");
+    }
+    reports = judgeValidation(model, *dataset, judgement, progress);
+  });
+  for (auto& report: reports) commandLine.warning(report);
+  bool isHeldOut = config.validateOn == io::ValidationSet::HELD_OUT;
+  show = [dataset = kj::mv(dataset), isHeldOut](uint64_t number) -> Shown {
+    auto& db = isHeldOut ? dataset->training() : dataset->validation();
+    auto reader = io::RecordReader::open(db);
+    auto record = reader->read(number);
+    io::JpegDecoder decoder;
+    auto jpeg = record.encoding == io::Encoding::JPEG
+                    ? kj::heapArray(record.bytes)
+                    : io::encodeJpeg(io::pixelsOf(record, decoder));
+    return {kj::mv(jpeg), io::nameOfRecord(db, number, record.id)};
+  };
+  return kj::str(grouped(judgement.sums.images),
+      isHeldOut ? " held-out images of " : " validation images of ", config.dataset->name);
+}
+
+kj::String EvaluateCommand::judgeFolder(TrainedModel& model, Judgement& judgement) {
+  size_t failed = 0;
+  auto leftOut = [&](kj::StringPtr what) {
+    commandLine.warning(kj::str("left out ", what));
+    failed++;
+  };
+  auto files = imageFilesAt(data, leftOut);
+  labelByFolder(model, data, files);
+  withProgress([&](io::Progress& progress) {
+    FileImages images(model, kj::min(FOLDER_BATCH, files.size()));
+    images.run(files, [&](const FileAnswer& answer) {
+      KJ_IF_MAYBE(problem, answer.problem) {
+        leftOut(*problem);
+        return;
+      }
+      int32_t label = files[answer.index].label;
+      uint64_t number = answer.index;
+      auto labels = kj::arrayPtr(&label, 1);
+      judgement.add(
+          nn::judge(answer.logits, labels), answer.logits, labels, kj::arrayPtr(&number, 1));
+      progress("evaluating, images", answer.index + 1, files.size());
+    });
+  });
+  if (failed > 0) tell(kj::str(grouped(failed), " files were left out"));
+  show = [files = kj::mv(files)](uint64_t number) -> Shown {
+    constexpr size_t BYTES_MAX = size_t(1) << 28;
+    return {io::readFile(files[number].path, BYTES_MAX), kj::str(files[number].path)};
+  };
+  return kj::str(grouped(judgement.sums.images), " images of ", data);
+}
+
+void EvaluateCommand::writePages(
+    const TrainedModel& model, const Judgement& judgement, kj::StringPtr summary) {
+  constexpr kj::StringPtr OTHER = "choose another folder with --into"_kj;
+  makeFolders(into, OTHER);
+  auto cells = judgement.confusion.cells();
+  auto names = KJ_MAP(label, kj::zeroTo(model.graph.classes)) {
+    return model.className(label);
+  };
+  kj::Vector<SheetImage> images;
+  for (auto& wrong: judgement.wrong()) {
+    auto [jpeg, name] = KJ_ASSERT_NONNULL(show)(wrong.number);
+    images.add(SheetImage{kj::mv(jpeg),
+        kj::str(names[wrong.label], ", taken for ", names[wrong.predicted], " (",
+            fixedPoint(wrong.probability, SHORT_DECIMALS), ")"),
+        kj::str(name, ", loss ", fixedPoint(wrong.loss, SHORT_DECIMALS))});
+  }
+  auto details = kj::str("<h2>Classes</h2>\n", classReport(cells, names),
+      "<h2>The worst images: those whose class the network found least likely</h2>\n");
+  writeWhole(kj::str(into, "/evaluation.html"),
+      contactSheet(kj::str("Evaluation of ", model.path), summary, images, details), OTHER);
+  writeWhole(kj::str(into, "/confusion.csv"), confusionText(cells), OTHER);
+  tell(kj::str("wrote ", into, "/evaluation.html and ", into, "/confusion.csv"));
+}
+
+}  // namespace runner

@@ -1,0 +1,38 @@
+// runner/commands/evaluate_command.h: `runner evaluate`.
+#pragma once
+
+#include "runner/commands/trained_command.h"
+#include "runner/inference/judgement.h"
+
+namespace runner {
+
+// Computes the validation figures of a trained network.
+class EvaluateCommand: private TrainedCommand {
+public:
+  using TrainedCommand::TrainedCommand;
+
+  kj::MainFunc getMain();
+
+private:
+  Validity evaluate();
+  // Judges the validation images of the experiment, or those of the folder `data`. Returns a line
+  // about them.
+  kj::String judgeOwn(TrainedModel& model, Judgement& judgement);
+  kj::String judgeFolder(TrainedModel& model, Judgement& judgement);
+  void writePages(const TrainedModel& model, const Judgement& judgement, kj::StringPtr summary);
+
+  kj::String data;
+  kj::String into;
+  uint64_t topK = 0;  // 0: log.top_k, or 5 if there are more classes
+  uint64_t worst = 60;
+  bool asJson = false;
+
+  // Returns the JPEG file of a wrong image, and its name. Set with the images that were judged.
+  struct Shown {
+    kj::Array<kj::byte> jpeg;
+    kj::String name;
+  };
+  kj::Maybe<kj::Function<Shown(uint64_t number)>> show;
+};
+
+}  // namespace runner

@@ -1,0 +1,43 @@
+#include "runner/commands/trained_command.h"
+
+#include "runner/system/reason.h"
+
+namespace runner {
+
+void TrainedCommand::addModel(kj::MainBuilder& builder) {
+  builder.addOptionWithArg(
+      {"set"},
+      [this](kj::StringPtr word) {
+        overrides.add(word);
+        return true;
+      },
+      "KEY=VALUE",
+      "override a value of the experiment, e.g. --set data.batch_size=64; may be repeated");
+  builder.expectArg("RUN", [this](kj::StringPtr word) {
+    path = kj::str(word);
+    return true;
+  });
+}
+
+TrainedModel TrainedCommand::openModel() {
+  kj::Maybe<TrainedModel> model;
+  orEnd([&]() { model = openTrained(path, overrides); });
+  auto& opened = KJ_ASSERT_NONNULL(model);
+  if (opened.loaded.experiment == nullptr) commandLine.exitError(opened.loaded.errors);
+  return kj::mv(opened);
+}
+
+TrainedModel TrainedCommand::openModelHere() {
+  auto model = openModel();
+  KJ_IF_MAYBE(sentence, model.computeHere()) commandLine.warning(*sentence);
+  return model;
+}
+
+void TrainedCommand::orEnd(kj::FunctionParam<void()> work) {
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(work)) {
+    commandLine.error(reasonOf(*e));
+    commandLine.endWith(WRONG_INPUT);
+  }
+}
+
+}  // namespace runner

@@ -1,0 +1,37 @@
+// runner/commands/trained_command.h: the common part of commands that use a trained network.
+#pragma once
+
+#include <kj/main.h>
+#include <kj/vector.h>
+
+#include "runner/commands/option_values.h"
+#include "runner/inference/trained_model.h"
+#include "runner/system/command_line.h"
+
+namespace runner {
+
+// A command with the argument RUN: see openTrained().
+class TrainedCommand {
+public:
+  // The command line must outlive this object.
+  explicit TrainedCommand(CommandLine& commandLine): commandLine(commandLine) {}
+  KJ_DISALLOW_COPY(TrainedCommand);
+
+protected:
+  CommandLine& commandLine;
+
+  // Adds the option --set and the argument RUN to `builder`.
+  void addModel(kj::MainBuilder& builder);
+  // Opens RUN. If that is not possible, prints why and ends the program.
+  TrainedModel openModel();
+  // The same, and prepares to compute here. Tells the user about a device that is missing.
+  TrainedModel openModelHere();
+  // Calls `work`. If it throws, prints why and ends the program.
+  void orEnd(kj::FunctionParam<void()> work);
+
+private:
+  kj::String path;
+  kj::Vector<kj::StringPtr> overrides;
+};
+
+}  // namespace runner

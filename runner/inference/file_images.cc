@@ -1,0 +1,175 @@
+#include "runner/inference/file_images.h"
+
+#include <kj/io.h>
+#include <kj/mutex.h>
+#include <kj/thread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "configs/language/failure.h"
+#include "io/images/crop_reader.h"
+#include "io/images/fitted_image.h"
+#include "io/paths.h"
+#include "nn/loops/floats.h"
+#include "runner/experiment/model_facts.h"
+#include "runner/system/reason.h"
+
+namespace runner {
+
+namespace {
+
+// A photograph has a few megabytes.
+constexpr size_t FILE_BYTES_MAX = size_t(1) << 28;
+
+kj::Array<kj::byte> bytesOf(kj::StringPtr path) {
+  if (path != "-") return io::readFile(path, FILE_BYTES_MAX);
+  kj::FdInputStream input(STDIN_FILENO);
+  return input.readAllBytes(FILE_BYTES_MAX);
+}
+
+}  // namespace
+
+kj::Array<ImageFileName> imageFilesAt(
+    kj::StringPtr path, kj::FunctionParam<void(kj::StringPtr)> leftOut) {
+  kj::Vector<ImageFileName> files;
+  if (path == "-") {
+    files.add(ImageFileName{kj::str(path)});
+    return files.releaseAsArray();
+  }
+  switch (io::pathKind(path)) {
+    case io::PathKind::FILE:
+      files.add(ImageFileName{kj::str(path)});
+      break;
+    case io::PathKind::FOLDER: {
+      auto inside = io::withoutSlash(path);
+      auto below = io::allBelow(path);
+      for (auto& file: below.files) files.add(ImageFileName{kj::str(inside, "/", file)});
+      for (auto& each: below.notRegular) leftOut(kj::str(inside, "/", each));
+      for (auto& each: below.unreadable) leftOut(kj::str(inside, "/", each));
+      if (files.empty()) configs::fail("the folder ", path, " holds no files");
+      break;
+    }
+    case io::PathKind::NOTHING:
+      configs::fail("cannot find the image ", path,
+          ". Name an image file, a folder of image files, or - for standard input");
+  }
+  return files.releaseAsArray();
+}
+
+// What is known of one image of the batch.
+struct FileImages::Row {
+  kj::Array<kj::byte> file;
+  kj::Maybe<io::KeptImage> kept;  // may point to `file`
+  kj::Maybe<kj::String> problem;
+};
+
+// What one thread decodes with.
+class FileImages::Decoder {
+public:
+  Decoder(const TrainedModel& model, const io::Augmenter& augmenter)
+      : augmenter(augmenter),
+        fitter(model.experiment().data, model.imageShape, augmenter),
+        crops(augmenter) {}
+
+  void read(kj::StringPtr path, Row& row) {
+    row.problem = nullptr;
+    auto attempt = [&]() { row.file = bytesOf(path); };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(attempt)) {
+      row.problem = reasonOf(*e);
+      return;
+    }
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { row.kept = fitter.fit(row.file); })) {
+      row.problem = kj::str(path == "-" ? "standard input"_kj : path, " ", reasonOf(*e));
+    }
+  }
+
+  void show(Row& row, const io::View& view, kj::StringPtr path, kj::ArrayPtr<float> to) {
+    if (row.problem == nullptr) {
+      auto& kept = KJ_ASSERT_NONNULL(row.kept);
+      io::Record record{0, 0, kept.encoding, kept.shape, kept.bytes};
+      auto apply = [&]() { crops.apply(record, augmenter.view(view, kept.shape), to); };
+      KJ_IF_MAYBE(e, kj::runCatchingExceptions(apply)) {
+        row.problem = kj::str(path, " ", reasonOf(*e));
+      }
+    }
+    if (row.problem == nullptr) return;
+    for (auto& x: to) x = 0;
+  }
+
+private:
+  const io::Augmenter& augmenter;
+  io::ImageFitter fitter;
+  io::CropReader crops;
+};
+
+FileImages::FileImages(TrainedModel& model, uint batchSize)
+    : model(model),
+      augmenter(model.augmenter()),
+      network(nn::foldBatchNorms(model.graph, model.parameters, model.statistics)),
+      rows(kj::heapArray<Row>(batchSize)),
+      pixels(nn::zeros(batchSize * model.graph.inputShape().size())),
+      means(nn::zeros(batchSize * size_t(model.graph.classes))),
+      labels(kj::heapArray<int32_t>(batchSize)) {
+  auto& experiment = KJ_ASSERT_NONNULL(model.loaded.experiment);
+  uint threads = kj::max(1u, std::thread::hardware_concurrency());
+  experiment.data.batchSize = batchSize;
+  experiment.cluster.threadsPerWorker = threads;
+  program = programOf(experiment, network.graph);
+  nn::copy(network.parameters, program->parameters());
+  nn::copy(network.statistics, program->statistics());
+  for (uint i = 0; i < threads; i++) decoders.add(kj::heap<Decoder>(model, augmenter));
+}
+
+FileImages::~FileImages() noexcept(false) {}
+
+void FileImages::run(
+    kj::ArrayPtr<const ImageFileName> files, kj::FunctionParam<void(const FileAnswer&)> take) {
+  for (size_t first = 0; first < files.size(); first += rows.size()) compute(files, first, take);
+}
+
+void FileImages::compute(kj::ArrayPtr<const ImageFileName> files, size_t first,
+    kj::FunctionParam<void(const FileAnswer&)> take) {
+  size_t count = kj::min(rows.size(), files.size() - first);
+  size_t size = pixels.size() / rows.size();
+  onAllThreads(count,
+      [&](Decoder& decoder, size_t row) { decoder.read(files[first + row].path, rows[row]); });
+  // Rows that do not count are computed like others: a program may skip them by their labels.
+  for (auto& label: labels) label = 0;
+  for (auto& x: pixels.slice(count * size, pixels.size())) x = 0;
+  for (auto& x: means) x = 0;
+  for (auto& view: model.experiment().data.views(true)) {
+    onAllThreads(count, [&](Decoder& decoder, size_t row) {
+      decoder.show(
+          rows[row], view, files[first + row].path, pixels.slice(row * size, (row + 1) * size));
+    });
+    program->setBatch(pixels, labels, nullptr);
+    for (uint s = 0; s < network.graph.segments.size(); s++) {
+      program->forward(nn::Phase::VALIDATE, s);
+    }
+    auto logits = program->logits();
+    for (auto i: kj::indices(means)) means[i] += view.weight * logits[i];
+  }
+  size_t classes = model.graph.classes;
+  for (size_t row = 0; row < count; row++) {
+    FileAnswer answer{first + row, kj::mv(rows[row].problem)};
+    if (answer.problem == nullptr) answer.logits = means.slice(row * classes, (row + 1) * classes);
+    take(answer);
+  }
+}
+
+void FileImages::onAllThreads(
+    size_t count, kj::FunctionParam<void(Decoder& decoder, size_t row)> work) {
+  std::atomic<size_t> next{0};
+  auto workOn = [&](Decoder& decoder) {
+    for (size_t row = next++; row < count; row = next++) work(decoder, row);
+  };
+  kj::Vector<kj::Own<kj::Thread>> threads;
+  for (size_t i = 1; i < kj::min(decoders.size(), count); i++) {
+    threads.add(kj::heap<kj::Thread>([&, i]() { workOn(*decoders[i]); }));
+  }
+  workOn(*decoders[0]);
+}
+
+}  // namespace runner

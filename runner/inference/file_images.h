@@ -1,0 +1,67 @@
+// runner/inference/file_images.h: computes what a trained network says about image files.
+#pragma once
+
+#include <kj/exception.h>
+#include <kj/function.h>
+#include <kj/string.h>
+
+#include "nn/network/fold_batch_norms.h"
+#include "runner/inference/trained_model.h"
+
+namespace runner {
+
+// An image file of the user.
+struct ImageFileName {
+  kj::String path;     // "-": standard input
+  int32_t label = -1;  // its class, if that is known
+};
+
+// Returns the files that `path` names: itself, or all files below it if it is a folder, sorted by
+// their paths. Hidden files do not count. Throws if there is nothing at `path`, or if it cannot be
+// read. Calls `leftOut` with what is not a file, or cannot be listed.
+kj::Array<ImageFileName> imageFilesAt(
+    kj::StringPtr path, kj::FunctionParam<void(kj::StringPtr)> leftOut);
+
+// What a network says about one file.
+struct FileAnswer {
+  size_t index;                      // of the file in the list
+  kj::Maybe<kj::String> problem;     // why there is no answer: "photo.jpg is not …"
+  kj::ArrayPtr<const float> logits;  // one per class; the mean over all views. Or empty
+};
+
+// Computes on files in the order of their list, with the views of the last validation of a run.
+// Batch norms are folded into convolutions, so that logits differ from those of a validation by
+// rounding. For one thread.
+class FileImages {
+public:
+  // Makes a program for batches of `batchSize` images, which uses all cores. Call
+  // model.computeHere() first. The model must outlive it.
+  FileImages(TrainedModel& model, uint batchSize);
+  ~FileImages() noexcept(false);
+  KJ_DISALLOW_COPY(FileImages);
+
+  // Calls `take` once per file, in their order. The logits are valid until it returns.
+  void run(
+      kj::ArrayPtr<const ImageFileName> files, kj::FunctionParam<void(const FileAnswer&)> take);
+
+private:
+  struct Row;
+  class Decoder;
+
+  void compute(kj::ArrayPtr<const ImageFileName> files, size_t first,
+      kj::FunctionParam<void(const FileAnswer&)> take);
+  // Calls work(decoder, row) once for each of the first `count` rows, on all threads.
+  void onAllThreads(size_t count, kj::FunctionParam<void(Decoder&, size_t row)> work);
+
+  TrainedModel& model;
+  const io::Augmenter augmenter;
+  nn::FoldedNetwork network;
+  kj::Own<nn::Program> program;
+  kj::Vector<kj::Own<Decoder>> decoders;  // one per thread
+  kj::Array<Row> rows;
+  kj::Array<float> pixels;  // N×C×H×W
+  kj::Array<float> means;   // of the logits of all views, N×classes
+  kj::Array<int32_t> labels;
+};
+
+}  // namespace runner

@@ -1,0 +1,67 @@
+// runner/inference/judgement.h: what a trained network makes of images whose classes are known.
+#pragma once
+
+#include <kj/function.h>
+
+#include "io/progress.h"
+#include "nn/confusion.h"
+#include "runner/inference/trained_model.h"
+
+namespace runner {
+
+// An image that the network took for something else.
+struct WrongImage {
+  uint64_t number;  // of its record in the data set, or of its file in the list
+  uint label;
+  uint predicted;
+  float probability;  // of `predicted`
+  double loss;
+};
+
+// Sums over images, and what is about single classes.
+class Judgement {
+public:
+  // Counts the images whose label is among the `topK` largest logits; 0: does not. Keeps the
+  // `wrongMax` wrong images whose labels the network found least likely.
+  Judgement(uint topK, size_t wrongMax): topK(topK), wrongMax(wrongMax) {}
+
+  // Returns a judgement that counts the same, and has counted nothing.
+  Judgement likeThis() const { return Judgement(topK, wrongMax); }
+
+  // Adds a batch. `logits` is N×classes. `numbers` are those of the N images. `result` is that of
+  // the batch: see nn::Program::result(), nn::judge().
+  void add(const nn::BatchResult& result, kj::ArrayPtr<const float> logits,
+      kj::ArrayPtr<const int32_t> labels, kj::ArrayPtr<const uint64_t> numbers);
+
+  // Adds all that `other` has counted.
+  void add(const Judgement& other);
+
+  nn::BatchResult sums;
+  nn::Confusion confusion;
+  // Returns the wrong images, the least likely label first. Of equal ones, the first image first.
+  kj::ArrayPtr<const WrongImage> wrong() const { return kept; }
+
+  double loss() const { return sums.images == 0 ? 0 : sums.lossSum / sums.images; }
+  double accuracy() const { return share(sums.correct); }
+  double topKAccuracy() const { return share(sums.inTopK); }
+
+private:
+  double share(uint64_t images) const {
+    return sums.images == 0 ? 0 : double(images) / sums.images;
+  }
+  void keepWrong(const WrongImage& image);
+
+  const uint topK;
+  const size_t wrongMax;
+  kj::Vector<WrongImage> kept;
+};
+
+// Adds the validation images of the model's experiment to `judgement`. Does what the last
+// validation of its run does, with the same bits: the same records, batches and views, and one part
+// per worker with a worker's threads. Several parts go on at a time, as far as the cores allow.
+// Call model.computeHere() first. Returns one sentence per record that cannot be read and is left
+// out. `progress` is called by other threads, one at a time.
+kj::Array<kj::String> judgeValidation(const TrainedModel& model, const io::Dataset& dataset,
+    Judgement& judgement, io::Progress& progress);
+
+}  // namespace runner

@@ -1,0 +1,148 @@
+#include "runner/inference/trained_model.h"
+
+#include <sys/stat.h>
+
+#include "configs/language/failure.h"
+#include "nn/loops/floats.h"
+#include "runner/experiment/devices.h"
+#include "runner/experiment/model_facts.h"
+#include "runner/logs/run_folder.h"
+#include "runner/weights/weights_notes.h"
+
+namespace runner {
+
+namespace {
+
+bool exists(kj::StringPtr path) {
+  struct stat about;
+  return ::stat(path.cStr(), &about) == 0;
+}
+
+// Reads an experiment from its text. Errors go to `loaded.errors`.
+LoadedExperiment readText(
+    kj::StringPtr name, kj::StringPtr text, kj::ArrayPtr<const kj::StringPtr> overrides) {
+  configs::Diagnostics diagnostics;
+  auto loaded = readExperiment(configs::parse(name, text, diagnostics, overrides), diagnostics);
+  if (diagnostics.count() > 0) {
+    loaded.experiment = nullptr;
+    loaded.errors = diagnostics.format(name);
+  }
+  return loaded;
+}
+
+// Returns the run around a file of weights, if it is in the folder of one.
+kj::Maybe<RunFolder> runAround(kj::StringPtr path) {
+  auto folder = kj::str(".");
+  KJ_IF_MAYBE(slash, path.findLast('/')) folder = kj::heapString(path.slice(0, *slash));
+  RunFolder run{kj::mv(folder)};
+  if (!exists(run.experiment())) return nullptr;
+  return kj::mv(run);
+}
+
+kj::Array<float> meanImageOf(const TrainedModel& model) {
+  kj::Array<float> mean;
+  auto read = [&]() {
+    auto dataset =
+        io::openDataset(model.experiment().data, [](kj::StringPtr, uint64_t, uint64_t) {});
+    mean = kj::heapArray(dataset->meanImage());
+  };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
+    configs::fail(model.path,
+        " subtracts the mean of its training images, which the file does not hold, and the images "
+        "cannot be read: ",
+        e->getDescription());
+  }
+  return mean;
+}
+
+// Finishes a model whose experiment is read.
+void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts) {
+  auto& experiment = model.experiment();
+  model.path = kj::str(file.path);
+  model.imageShape = facts.shape;
+  model.graph = graphOf(experiment, facts);
+  auto& graph = model.graph;
+  model.parameters = nn::zeros(graph.parameters);
+  model.statistics = nn::zeros(graph.statisticsSize);
+  model.report = loadWeights(file, graph, nullptr, model.parameters, model.statistics);
+  KJ_IF_MAYBE(why, model.report.whyIncomplete()) {
+    configs::fail("the weights ", file.path, " do not fit the network: ", *why,
+        ". Choose the experiment that has trained them");
+  }
+  KJ_IF_MAYBE(epoch, file.note("epoch")) model.epoch = kj::str(*epoch);
+  if (experiment.data.augment.meanImage && model.meanImage.size() == 0) {
+    model.meanImage = meanImageOf(model);
+  }
+}
+
+}  // namespace
+
+TrainedModel openTrained(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides) {
+  TrainedModel model;
+  if (path.endsWith(".toml")) {
+    model.loaded = loadExperiment(path, overrides);
+    if (model.loaded.experiment == nullptr) return model;
+    auto& experiment = model.experiment();
+    KJ_IF_MAYBE(start, experiment.start) {
+      fill(model, openWeights(start->path), datasetFacts(experiment.data));
+      return model;
+    }
+    configs::fail(path,
+        " names no trained weights: add model.weights, such as --set "
+        "model.weights=weights.safetensors, or name the folder of a run");
+  }
+  auto file = openWeights(path);
+  KJ_IF_MAYBE(notes, readNotes(file)) {
+    model.loaded = readText(file.path, notes->resolved, overrides);
+    if (model.loaded.experiment == nullptr) return model;
+    model.meanImage = kj::mv(notes->meanImage);
+    fill(model, file, kj::mv(notes->facts));
+    return model;
+  }
+  KJ_IF_MAYBE(run, runAround(file.path)) {
+    model.loaded = loadExperiment(run->experiment(), overrides);
+    if (model.loaded.experiment == nullptr) return model;
+    fill(model, file, datasetFacts(model.experiment().data));
+    return model;
+  }
+  configs::fail(file.path,
+      " does not say which network it is for. Name an experiment file with that network instead: "
+      "FILE.toml --set model.weights=",
+      file.path);
+}
+
+io::Augmenter TrainedModel::augmenter() const {
+  auto& config = experiment().data.augment;
+  auto input = graph.inputShape();
+  io::ImageShape batch{input.channels, input.height, input.width};
+  return io::Augmenter(config, batch, config.resizes() ? batch : imageShape, meanImage);
+}
+
+kj::String TrainedModel::className(uint label) const {
+  bool isNamed = label < graph.classNames.size() && graph.classNames[label].size() > 0;
+  return isNamed ? kj::str(graph.classNames[label]) : kj::str(label);
+}
+
+kj::Maybe<kj::String> TrainedModel::computeHere() {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  auto& cluster = experiment.cluster;
+  kj::Maybe<kj::String> sentence;
+  for (auto& device: cluster.devices) {
+    KJ_IF_MAYBE(why, whyNotHere(device)) {
+      sentence = kj::str("this machine computes on its processor, because of device `", device,
+          "`: ", *why, ". Figures may differ in their last digits");
+    }
+  }
+  if (sentence != nullptr) cluster.devices = kj::arr(kj::str("cpu"));
+  useInstructionSetOf(experiment);
+  return sentence;
+}
+
+kj::Own<nn::Program> TrainedModel::newProgram() const {
+  auto program = programOf(experiment(), graph);
+  nn::copy(parameters, program->parameters());
+  nn::copy(statistics, program->statistics());
+  return program;
+}
+
+}  // namespace runner

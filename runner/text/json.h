@@ -1,0 +1,11 @@
+// runner/text/json.h: texts as JSON has them.
+#pragma once
+
+#include <kj/string.h>
+
+namespace runner {
+
+// Returns `text` with quotes and escapes.
+kj::String inJson(kj::StringPtr text);
+
+}  // namespace runner

@@ -1,0 +1,201 @@
+// What `runner evaluate` and `runner predict` say of finished runs, and runs that start from
+// trained weights.
+#include <kj/filesystem.h>
+#include <stdlib.h>
+
+#include "io/images/jpeg.h"
+#include "tests/cluster/whole_runs.h"
+
+namespace tests {
+namespace {
+
+constexpr kj::StringPtr PHOTOS = "tests/cluster/photos.toml"_kj;
+
+// Runs a command of the program, in the cache of the runs.
+Ended command(kj::ArrayPtr<const kj::StringPtr> words) {
+  kj::Vector<kj::StringPtr> all;
+  all.add(RUNNER);
+  all.addAll(words);
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  return Command(all, {.environment = environment}).wait();
+}
+
+kj::String outputOf(kj::ArrayPtr<const kj::StringPtr> words) {
+  auto ended = command(words);
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  return kj::mv(ended.output);
+}
+
+// Returns the number behind `"name":` in JSON.
+double numberIn(kj::StringPtr json, kj::StringPtr name) {
+  auto key = kj::str("\"", name, "\":");
+  auto found = ::strstr(json.cStr(), key.cStr());
+  REQUIRE(found != nullptr);
+  return strtod(found + key.size(), nullptr);
+}
+
+// Checks that `evaluate` gives the figures of the run's last validation, to the last bit.
+void checkAgain(const Trained& run) {
+  auto json = outputOf({"evaluate", run.folder, "--json"});
+  INFO(json);
+  bool isValidated = false;
+  eachEvent(run, [&](runner::Event::Reader event) {
+    if (!event.isValidated() || !event.getValidated().getLast()) return;
+    auto validated = event.getValidated();
+    isValidated = true;
+    CHECK(numberIn(json, "loss") == validated.getLoss());
+    CHECK(numberIn(json, "accuracy") == validated.getAccuracy());
+    CHECK(numberIn(json, "images") == validated.getImages());
+    if (validated.hasTopK()) {
+      CHECK(numberIn(json, "top_k_accuracy") == validated.getTopK().getAccuracy());
+    }
+  });
+  CHECK(isValidated);
+}
+
+// A folder with photographs of two classes: mostly bright and mostly dark ones, with noise.
+kj::String photos() {
+  auto folder = newFolder();
+  constexpr uint COUNT = 60, SIDE = 12;
+  auto filesystem = kj::newDiskFilesystem();
+  auto root = filesystem->getRoot().openSubdir(
+      filesystem->getCurrentPath().eval(folder), kj::WriteMode::MODIFY);
+  uint noise = 1;
+  for (uint i = 0; i < COUNT; i++) {
+    auto pixels = kj::heapArray<kj::byte>(3 * SIDE * SIDE);
+    bool isBright = i % 2 == 0;
+    for (auto& pixel: pixels) {
+      noise = noise * 1664525 + 1013904223;
+      pixel = (isBright ? 90 : 60) + (noise >> 24) / 3;
+    }
+    auto file = io::encodeJpeg({{3, SIDE, SIDE}, io::Layout::PIXELS, pixels});
+    auto name = kj::str(isBright ? "bright" : "dark", "/", i, ".jpg");
+    root->openFile(kj::Path::parse(name), kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT)
+        ->writeAll(file);
+  }
+  return folder;
+}
+
+}  // namespace
+
+TEST_CASE("evaluate: gives the figures of the last validation, to the last bit") {
+  SUBCASE("two workers") {
+    checkAgain(train(MLP, {"train.steps=50", "log.top_k=3"}));
+  }
+  SUBCASE("batch norm, crops and a mean image, one worker with two threads") {
+    kj::StringPtr settings[] = {"train.steps=50", "kvstore.mode=local", "cluster.servers=0",
+        "cluster.workers=1", "cluster.threads_per_worker=2", "data.validation_views=mirror"};
+    checkAgain(train(BATCH_NORM, settings));
+  }
+  SUBCASE("three workers, and all records for each") {
+    kj::StringPtr settings[] = {"train.steps=50", "cluster.workers=3", "data.validation=whole"};
+    checkAgain(train(MLP, settings));
+  }
+}
+
+TEST_CASE("evaluate: weights are enough without their run") {
+  auto run = train(BATCH_NORM, {"train.steps=20", "checkpoint.keep_best=true"});
+  auto folder = newFolder();
+  auto copy = kj::str(folder, "/w.safetensors");
+  writeFile(copy,
+      run.folder.size() > 0 ? readFile(kj::str(run.folder, "/weights.safetensors")) : kj::str());
+  auto here = outputOf({"evaluate", run.folder, "--json"});
+  auto there = outputOf({"evaluate", copy, "--json"});
+  CHECK(numberIn(here, "loss") == numberIn(there, "loss"));
+  auto best = kj::str(run.folder, "/best.safetensors");
+  CHECK(numberIn(outputOf({"evaluate", best, "--json"}), "accuracy") == numberIn(here, "accuracy"));
+}
+
+TEST_CASE("predict: says of each file what evaluate counts") {
+  auto folder = photos();
+  auto source = kj::str("data.source=", folder);
+  auto run = train(PHOTOS, {source});
+  auto lines = linesOf(outputOf({"predict", run.folder, folder, "--format", "jsonl"}));
+  CHECK(lines.size() == 60);
+  uint correct = 0;
+  for (auto& line: lines) {
+    auto at = ::strstr(line.cStr(), "\"top\":[{\"class\":\"");
+    REQUIRE(at != nullptr);
+    bool isBright = ::strncmp(at + 17, "bright", 6) == 0;
+    correct += isBright == contains(line, "/bright/");
+    CHECK(numberIn(line, "probability") >= 0.5);
+  }
+  auto into = newFolder();
+  auto json = outputOf({"evaluate", run.folder, "--data", folder, "--json", "--into", into});
+  CHECK(numberIn(json, "images") == 60);
+  CHECK(numberIn(json, "accuracy") == double(correct) / 60);
+  auto page = readFile(kj::str(into, "/evaluation.html"));
+  CHECK(contains(page, "<h2>Classes</h2>"));
+  CHECK(contains(page, "bright"));
+  CHECK(countOf(page, "<img ") == 60 - correct);
+  CHECK(readFile(kj::str(into, "/confusion.csv")).size() > 0);
+
+  SUBCASE("a file that is no image is named, and the others are answered") {
+    writeFile(kj::str(folder, "/notes.txt"), "not a picture");
+    auto ended = command({"predict", run.folder, folder, "--format", "csv", "--top", "1"});
+    CHECK(ended.exitCode == 1);
+    CHECK(contains(ended.errors, "notes.txt is neither a JPEG nor a PNG file"));
+    CHECK(contains(ended.errors, "1 of 61 images could not be used"));
+    CHECK(linesOf(ended.output).size() == 61);  // with the header
+  }
+  SUBCASE("a folder that names no class is an error") {
+    auto other = photos();
+    auto place = kj::str(other, "/zebra/1.jpg");
+    kj::newDiskFilesystem()->getRoot().openFile(
+        kj::Path(nullptr).eval(place), kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT);
+    auto ended = command({"evaluate", run.folder, "--data", other});
+    CHECK(ended.exitCode == 2);
+    CHECK(contains(ended.errors, "/zebra has the name of no class of the network"));
+  }
+}
+
+TEST_CASE("model.weights: training begins with them, except for what is skipped") {
+  kj::StringPtr brief[] = {"train.steps=30"};
+  auto first = train(MLP, brief);
+  auto from = kj::str("model.weights=", first.folder);
+  constexpr kj::StringPtr STILL[] = {"train.steps=1"_kj, "train.optimizer.learning_rate=1e-30"_kj,
+      "train.optimizer.weight_decay=0"_kj};
+  auto same = train(MLP, {from, STILL[0], STILL[1], STILL[2]});
+  CHECK(same.weightsSha256 == first.weightsSha256);
+
+  auto other = train(MLP, {from, "model.skip=[\"fc3*\"]", STILL[0], STILL[1], STILL[2]});
+  CHECK(other.weightsSha256 != first.weightsSha256);
+  auto ours = weightsOf(other), theirs = weightsOf(first);
+  size_t head = 64 * 10 + 10, same_floats = ours.size() - head;
+  for (size_t i = 0; i < same_floats; i++) CHECK(ours[i] == theirs[i]);
+
+  auto file = readFile(kj::str(first.folder, "/experiment.toml"));
+  auto ended = command({"check", BATCH_NORM, "--set", from});
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "do not fit this network"));
+  ended = command({"check", MLP, "--set", from, "--set", "model.skip=[\"head*\"]"});
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "the network has no array `head*` that could be skipped"));
+  ended = command({"check", MLP, "--set", "model.weights=nowhere"});
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "cannot find the weights"));
+}
+
+TEST_CASE("model.weights: other weights are another experiment, and the same elsewhere are not") {
+  auto first = train(MLP, {"train.steps=30"}), second = train(MLP, {"train.steps=31"});
+  auto digest = [&](kj::StringPtr weights) {
+    auto from = kj::str("model.weights=", weights);
+    auto run = train(MLP, {from, "train.steps=1"});
+    kj::String found;
+    eachEvent(run, [&](runner::Event::Reader event) {
+      if (event.isStarted()) found = kj::str(event.getStarted().getDigest());
+    });
+    return found;
+  };
+  auto folder = newFolder();
+  auto moved = kj::str(folder, "/moved.safetensors");
+  writeFile(moved, readFile(kj::str(first.folder, "/weights.safetensors")));
+  auto ofFirst = digest(first.folder);
+  CHECK(ofFirst.size() == 64);
+  CHECK(digest(moved) == ofFirst);
+  CHECK(digest(second.folder) != ofFirst);
+}
+
+}  // namespace tests
