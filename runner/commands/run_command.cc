@@ -434,6 +434,10 @@ void RunCommand::warnOf(kj::ArrayPtr<const LoadedRun> runs) {
       sentences.add(kj::str("checkpoint.keep_best keeps nothing, because there are no records to ",
           "validate on: no epoch is the best one"));
     }
+    if (experiment.train.earlyStop != nullptr && facts.validationRecords == 0) {
+      sentences.add(kj::str(
+          "train.early_stop ends nothing, because there are no records to validate ", "on"));
+    }
     for (auto& sentence: sentences) {
       if (told.contains(sentence)) continue;
       commandLine.warning(sentence);

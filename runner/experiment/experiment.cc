@@ -15,49 +15,6 @@ namespace runner {
 
 namespace {
 
-constexpr LossReduction LOSS_REDUCTIONS[] = {
-    {"mean", "The mean loss over the images of a round.", LossReduction::MEAN},
-    {"sum",
-        "The summed loss over the images of a worker's batch. A round takes the mean of its "
-        "pushes, as TensorFlow's SyncReplicasOptimizer does: W workers of `dist_sync` divide by W. "
-        "The sums of a worker's devices are added without a division.",
-        LossReduction::SUM},
-};
-
-constexpr configs::Word<nn::Precision> PRECISIONS[] = {
-    {"fp32", "float32 throughout.", nn::Precision::FP32},
-    {"bf16",
-        "Activations and their gradients are rounded to bfloat16, as PyTorch's autocast does. "
-        "Residual sums, and gradients from several readers, are rounded after each addition. "
-        "Weights are rounded in convolutions that run on bfloat16 instructions, but not in those "
-        "computed with Winograd's algorithm or as matrix products. Parameters, their gradients, "
-        "sums within an op, batch statistics and the loss stay float32, and so do dense layers "
-        "without AMX. CPUs need AVX512_BF16. With AMX, all convolutions and dense layers run on "
-        "bfloat16 instructions.",
-        nn::Precision::BF16},
-    {"tf32",
-        "For GPUs only: float32, but convolutions and dense layers round their factors to TF32 (11 "
-        "bits).",
-        nn::Precision::TF32},
-    {"fp16", "For GPUs only: like bf16, with half precision. See `loss_scale`.",
-        nn::Precision::FP16},
-    {"auto",
-        "For processors only: bf16 if all workers compute with AMX (`cluster.instruction_set`), "
-        "otherwise fp32. The run's experiment.toml says which.",
-        nn::Precision::AUTO},
-};
-
-}  // namespace
-
-kj::StringPtr wordOf(nn::Precision precision) {
-  for (auto& row: PRECISIONS) {
-    if (row.value == precision) return row.name;
-  }
-  KJ_UNREACHABLE;
-}
-
-namespace {
-
 nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
     configs::Diagnostics& diagnostics) {
   auto shape = io::batchShapeOf(experiment.data.augment, facts.shape);
@@ -133,66 +90,6 @@ kj::String settingsWithoutRolesOf(const configs::Table& settings) {
 }
 
 }  // namespace
-
-namespace {
-
-// Reads keys that have no meaning without a GPU. The resolved experiment leaves them out if the
-// file does not have them.
-void readOfGpus(configs::Reader& reader, TrainConfig& config) {
-  constexpr double LOSS_SCALE = 1024;
-  config.lossScale = LOSS_SCALE;
-  if (reader.isManual() || reader.has("loss_scale")) {
-    config.lossScale = reader.real("loss_scale",
-        "For `fp16`: the mean loss of a batch is multiplied by this, and the gradients of "
-        "parameters are divided by it again. Small gradients on the way then do not become 0.",
-        {.above = 0}, LOSS_SCALE);
-    if (!reader.isManual() && config.precision != nn::Precision::FP16) {
-      reader.error("loss_scale", "only precision `fp16` has a `loss_scale`",
-          "leave it out, or choose precision = \"fp16\"", {"precision"_kj});
-    }
-  }
-  config.deterministic = false;
-  if (reader.isManual() || reader.has("deterministic")) {
-    config.deterministic = reader.flag("deterministic",
-        "For GPUs: uses only algorithms that give the same bits every time, chosen by a fixed rule "
-        "instead of by speed. On CPUs all algorithms give the same bits every time.",
-        false);
-  }
-}
-
-}  // namespace
-
-TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& conventions) {
-  TrainConfig config;
-  auto steps = reader.maybeInteger("steps",
-      "Number of updates after which the whole job ends, unless `epochs` end earlier. In "
-      "dist_async every push is an update, and each worker makes an equal share of them, rounded "
-      "up.",
-      {.atLeast = 1, .atMost = 1 << 30});
-  KJ_IF_MAYBE(s, steps) config.steps = uint64_t(*s);
-  if (steps == nullptr || reader.has("epochs") || reader.isManual()) {
-    config.epochs = uint(reader.integer("epochs",
-        "Passes over the training records. If only `steps` is given, the number of epochs is not "
-        "limited.",
-        {.atLeast = 1, .atMost = 1000000}, 10));
-  }
-  config.seed = reader.integer("seed",
-      "Everything random is a function of this number: initial weights, order, crops, mirrors and "
-      "so on.",
-      {.atLeast = 0}, 1);
-  config.rules = nn::UpdateRules::read(reader, conventions);
-  config.loss = &reader.choose("loss", "The loss whose gradient workers push.",
-      kj::arrayPtr(LOSS_REDUCTIONS, kj::size(LOSS_REDUCTIONS)), "mean");
-  config.labelSmoothing = reader.real("label_smoothing",
-      "Share of a label's weight that training spreads evenly over all classes (Szegedy et al. "
-      "2016). Validation does not smooth labels.",
-      {.atLeast = 0, .below = 1}, 0);
-  config.precision = configs::chooseWord(
-      reader, "precision", "The number format of calculations.", PRECISIONS, "fp32");
-  config.precisionSpan = reader.span("precision");
-  readOfGpus(reader, config);
-  return config;
-}
 
 LogConfig LogConfig::read(configs::Reader& reader) {
   LogConfig config;
@@ -357,6 +254,36 @@ void checkKindsOfDevices(const Experiment& experiment, configs::Reader& reader) 
   }
 }
 
+// Reports settings that contradict an end before the last epoch, or a moving average of the
+// weights.
+void checkEnd(const Experiment& experiment, configs::Reader& reader) {
+  auto& train = experiment.train;
+  bool isLate =
+      experiment.data.viewsAt == io::ViewsAt::LAST && experiment.data.validationViews.size() > 1;
+  if (train.earlyStop != nullptr && isLate) {
+    reader.error("train.early_stop",
+        "with `early_stop`, a validation does not know whether it is the last one, and "
+        "`validation_views_at = \"last\"` needs to know",
+        "write validation_views_at = \"every\", or leave one of them out",
+        {"data.validation_views_at"_kj});
+  }
+  if (train.average == nullptr) return;
+  if (experiment.cluster.onLoss->continues) {
+    reader.error("train.ema", "the worker that keeps the moving average may be lost",
+        "write on_loss = \"restart\", or leave `ema` out", {"cluster.on_loss"_kj});
+  }
+  if (experiment.kvstore.exchanges()) return;
+  for (auto& device: experiment.cluster.devices) {
+    if (!isGpu(device)) continue;
+    reader.error("train.ema",
+        kj::str("device `", device,
+            "` updates the weights by itself, and `ema` needs those of each "
+            "step"),
+        "leave `ema` out, or choose kvstore.mode = \"dist_sync\"", {"cluster.devices"_kj});
+    return;
+  }
+}
+
 // Reports an expectation of a figure that the experiment does not count.
 void checkExpectations(const Experiment& experiment, configs::Reader& reader) {
   for (auto& expectation: experiment.expectations) {
@@ -419,6 +346,7 @@ Experiment Experiment::read(configs::Reader& reader) {
       CheckpointConfig::read);
   checkRestarts(experiment, reader);
   checkContinues(experiment, reader);
+  checkEnd(experiment, reader);
   KJ_IF_MAYBE(expectations, reader.maybeSection("expect",
                                 "What a run must reach. A missed expectation is reported and makes "
                                 "the exit code 3. It does not change the run.",

@@ -22,35 +22,12 @@
 #include "runner/experiment/expectations.h"
 #include "runner/experiment/published.h"
 #include "runner/experiment/start_weights.h"
+#include "runner/experiment/train_config.h"
 #include "runner/logs/log_styles.h"
 
 namespace runner {
 
 using kj::uint;
-
-// Whether the loss of a batch is the mean or the sum over its images.
-struct LossReduction {
-  const char* name;
-  const char* doc;
-  enum Word { MEAN, SUM } word;
-};
-
-// [train]
-struct TrainConfig {
-  // The run ends at the earlier of the two. At least one of them is set.
-  kj::Maybe<uint> epochs;     // passes over the training records
-  kj::Maybe<uint64_t> steps;  // updates of the whole job
-  uint64_t seed;
-  nn::UpdateRules rules;
-  const LossReduction* loss;
-  double labelSmoothing;
-  nn::Precision precision;
-  configs::Span precisionSpan;  // of precision's value, or of [train] if the key is absent
-  double lossScale;             // for FP16
-  bool deterministic;
-
-  static TrainConfig read(configs::Reader& reader, const nn::Conventions& conventions);
-};
 
 // [log]
 struct LogConfig {
@@ -62,9 +39,6 @@ struct LogConfig {
 
   static LogConfig read(configs::Reader& reader);
 };
-
-// Returns the word of `train.precision`.
-kj::StringPtr wordOf(nn::Precision precision);
 
 // Immutable after reading. All threads of a role share it.
 struct Experiment {

@@ -177,6 +177,7 @@ enum Part {
   worker @0;  # what a worker keeps, by rank
   shard @1;   # what a shard keeps
   best @2;    # from worker 0: best.safetensors, of an epoch that is better than all before it
+  averaged @3;  # from worker 0: ema.safetensors, at the end of the run
 }
 
 enum MeetingPoint {
@@ -347,6 +348,8 @@ struct Event {
       # Views per image.
       topK @127 :TopK $Json.flatten() $Json.name("top_k");
       # Null without log.top_k.
+      endsEarly @130 :Text $Json.name("ends_early");
+      # Why this is the last validation, if train.early_stop ends the run before its last epoch.
     }
     progress :group {
       # About once a second, and when validation begins. To the launcher only.
@@ -402,6 +405,13 @@ struct Event {
       epoch @106 :UInt32;
       accuracy @107 :Float64;
       # Of its validation.
+    }
+    averaged :group {
+      # The validation of the moving average of the weights, after the last epoch. With train.ema.
+      epoch @131 :UInt32;
+      images @132 :UInt32;
+      loss @133 :Float64;
+      accuracy @134 :Float64;
     }
     membership :group {
       # A worker was lost or has left, and the others go on, or one has joined. Its index is that of

@@ -36,6 +36,9 @@ kj::String wordsOf(Event::Reader event) {
     case Event::BEST:
       return kj::str("keeps the weights of epoch ", event.getBest().getEpoch(),
           ", the best one so far, with validation accuracy ", event.getBest().getAccuracy());
+    case Event::AVERAGED:
+      return kj::str("has validated the moving average of the weights: accuracy ",
+          event.getAveraged().getAccuracy());
     case Event::ENDED:
       return kj::str("has done its last step, ", event.getEnded().getStep());
     default:

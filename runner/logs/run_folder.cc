@@ -30,8 +30,8 @@ constexpr kj::StringPtr LOCK = ".lock"_kj;
 // role.
 constexpr kj::StringPtr WRITTEN[] = {"experiment.toml"_kj, "log.txt"_kj, "events.jsonl"_kj,
     "table.md"_kj, "table.csv"_kj, "report.html"_kj, "weights.safetensors"_kj,
-    "best.safetensors"_kj, "confusion.csv"_kj, "classes.txt"_kj, "tensorboard"_kj, "checkpoints"_kj,
-    "workers"_kj};
+    "best.safetensors"_kj, "ema.safetensors"_kj, "confusion.csv"_kj, "classes.txt"_kj,
+    "tensorboard"_kj, "checkpoints"_kj, "workers"_kj};
 
 bool isWritten(kj::StringPtr name) {
   for (auto known: WRITTEN) {

@@ -29,6 +29,8 @@ struct RunFolder {
   kj::String weights() const { return kj::str(path, "/weights.safetensors"); }
   // The weights of the best epoch, with checkpoint.keep_best.
   kj::String best() const { return kj::str(path, "/best.safetensors"); }
+  // The moving average of the weights, with train.ema.
+  kj::String averaged() const { return kj::str(path, "/ema.safetensors"); }
   // The confusion matrix of the last validation: see confusion_file.h.
   kj::String confusion() const { return kj::str(path, "/confusion.csv"); }
   // The names of the classes, beside the confusion matrix, if they are known: one per line, by

@@ -43,6 +43,10 @@ public:
       case Event::BEST:
         record.best = RunRecord::Best{event.getBest().getEpoch(), event.getBest().getAccuracy()};
         return;
+      case Event::AVERAGED:
+        record.averaged =
+            RunRecord::Best{event.getAveraged().getEpoch(), event.getAveraged().getAccuracy()};
+        return;
       case Event::UNSAVED:
         record.unsaved++;
         record.unsavedText = unsavedText(event.getUnsaved());
@@ -220,6 +224,7 @@ private:
     sums.validationLoss += validated.getLoss();
     sums.validationAccuracy += validated.getAccuracy();
     sums.epoch.validationViews = validated.getViews();
+    if (validated.hasEndsEarly()) record.endedEarly = kj::str(validated.getEndsEarly());
     if (!validated.hasTopK()) return;
     auto topK = validated.getTopK();
     double before = sums.topK.map([](auto& figure) { return figure.accuracy; }).orDefault(0);

@@ -137,6 +137,8 @@ struct RunRecord {
   // The epoch whose weights are in best.safetensors, and the accuracy of its validation. Null
   // without checkpoint.keep_best.
   kj::Maybe<Best> best;
+  kj::Maybe<Best> averaged;          // the last epoch, and the accuracy of ema.safetensors. Or null
+  kj::Maybe<kj::String> endedEarly;  // why the run ended before its last epoch, by train.early_stop
   uint64_t unsaved = 0;    // checkpoints, or files of the best weights, that could not be written
   kj::String unsavedText;  // the last one, and why
   kj::Array<kj::String> leftOut;  // what the import of its data set left out, one sentence each

@@ -1,7 +1,5 @@
 #include "runner/roles/best_weights.h"
 
-#include <kj/vector.h>
-
 #include "nn/loops/floats.h"
 #include "runner/checkpoints/weights.h"
 
@@ -23,13 +21,9 @@ void BestWeights::keep(nn::Program& program) {
   nn::copy(program.statistics(), values.slice(graph.parameters, values.size()));
 }
 
-SavedPart BestWeights::file(
-    kj::StringPtr digest, const BestEpoch& best, kj::ArrayPtr<const Note> notes) const {
-  kj::Vector<Note> all;
-  all.add(Note{"epoch"_kj, kj::str(best.epoch)});
-  all.add(Note{"validation_accuracy"_kj, kj::str(best.accuracy)});
-  for (auto& note: notes) all.add(Note{note.name, kj::str(note.text)});
-  return {weightsHead(graph, digest, all), kj::heapArray<kj::byte>(values.asPtr().asBytes())};
+SavedPart weightsPart(const nn::Graph& graph, kj::StringPtr digest, kj::ArrayPtr<const Note> notes,
+    kj::ArrayPtr<const float> values) {
+  return {weightsHead(graph, digest, notes), kj::heapArray<kj::byte>(values.asBytes())};
 }
 
 void BestWeights::prepareFor(kj::ArrayPtr<const kj::byte> part) {

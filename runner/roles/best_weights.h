@@ -5,9 +5,12 @@
 #include "nn/network/graph.h"
 #include "nn/program.h"
 #include "runner/checkpoints/saved_part.h"
-#include "runner/roles/best_epoch.h"
 
 namespace runner {
+
+// Returns a file of weights for sendPart(). `values` are the parameters, then the statistics.
+SavedPart weightsPart(const nn::Graph& graph, kj::StringPtr digest, kj::ArrayPtr<const Note> notes,
+    kj::ArrayPtr<const float> values);
 
 // At the worker that keeps them. Empty until an epoch was kept.
 class BestWeights {
@@ -19,9 +22,8 @@ public:
   // Keeps the parameters and the moving statistics of `program`.
   void keep(nn::Program& program);
   void drop() { values = nullptr; }
-  // Returns the file of the weights, of the epoch `best`. Must not be empty. `notes`: see
-  // notesOf().
-  SavedPart file(kj::StringPtr digest, const BestEpoch& best, kj::ArrayPtr<const Note> notes) const;
+  // The parameters, then the statistics. Must not be empty.
+  kj::ArrayPtr<const float> flat() const { return values; }
 
   // Before visitState() restores them: whether `part` has any decides whether they are restored.
   void prepareFor(kj::ArrayPtr<const kj::byte> part);

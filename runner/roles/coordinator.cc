@@ -75,12 +75,12 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
               kj::StringPtr reason) { reportSaved(point, saved, reason); },
           oneThread),
       best(
-          folder, neededRoom(experiment, facts).weights_bytes,
-          [this](kj::StringPtr reason) {
-            auto& first = seatOf(Role::WORKER, 0);
-            reportUnsaved(first.epoch, first.step, reason);
-          },
-          oneThread),
+          Part::BEST, folder.best(), neededRoom(experiment, facts).weights_bytes + NOTES_BYTES_MAX,
+          [this](kj::StringPtr reason) { reportUnsavedWeights(reason); }, oneThread),
+      averaged(
+          Part::AVERAGED, folder.averaged(),
+          neededRoom(experiment, facts).weights_bytes + NOTES_BYTES_MAX,
+          [this](kj::StringPtr reason) { reportUnsavedWeights(reason); }, oneThread),
       ended(kj::mv(endedPair.promise)),
       endedFulfiller(kj::mv(endedPair.fulfiller)),
       tasks(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {
@@ -415,7 +415,8 @@ kj::Promise<void> Job::endIfFinished() {
   for (auto& seat: seats) {
     if (seat.role == Role::WORKER && seat.isMember && !seat.finished) return kj::READY_NOW;
   }
-  return best.finish().then([this]() -> kj::Promise<void> {
+  auto written = best.finish().then([this]() { return averaged.finish(); });
+  return written.then([this]() -> kj::Promise<void> {
     // The end of a change calls endIfFinished() again, and so does writeBeside().
     if (over || changesPending > 0 || writing > 0) return kj::READY_NOW;
     capnp::MallocMessageBuilder message;

@@ -17,12 +17,12 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/run_log.h"
-#include "runner/roles/best_file.h"
 #include "runner/roles/instruction_set_choice.h"
 #include "runner/roles/job_members.h"
 #include "runner/roles/job_saver.h"
 #include "runner/roles/meeting.h"
 #include "runner/roles/member_plan.h"
+#include "runner/roles/sent_weights.h"
 
 namespace runner {
 
@@ -163,6 +163,7 @@ private:
       const SavedPoint& point, kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason);
   // Logs that a checkpoint, or the file of the best weights, could not be written.
   void reportUnsaved(uint epoch, uint64_t step, kj::StringPtr reason);
+  void reportUnsavedWeights(kj::StringPtr reason);
   // Takes a piece of a part. Fails the job if it is wrong.
   void take(Seat& seat, Session::SavePartParams::Reader piece);
   // Returns how long the run has lasted, without breaks.
@@ -316,7 +317,8 @@ private:
   const kj::Maybe<const FoundCheckpoint&> from;
   const kj::Maybe<const OneThread&> oneThread;
   JobSaver saver;
-  BestFile best;
+  SentWeights best;      // of the best epoch
+  SentWeights averaged;  // their moving average
   kj::Promise<void> ended;
   kj::Own<kj::PromiseFulfiller<void>> endedFulfiller;
   kj::Own<kj::TaskSet> tasks;  // null after close()

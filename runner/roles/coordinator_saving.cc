@@ -120,14 +120,27 @@ void Job::reportUnsaved(uint epoch, uint64_t step, kj::StringPtr reason) {
   append(event);
 }
 
+void Job::reportUnsavedWeights(kj::StringPtr reason) {
+  auto& first = seatOf(Role::WORKER, 0);
+  reportUnsaved(first.epoch, first.step, reason);
+}
+
 void Job::take(Seat& seat, Session::SavePartParams::Reader piece) {
+  auto part = piece.getPart();
+  auto require = [&](bool isExpected) {
+    KJ_REQUIRE(isExpected && seat.role == Role::WORKER && seat.index == 0,
+        "nobody asked for these weights of this role");
+  };
   auto take = [&]() {
-    if (piece.getPart() != Part::BEST) {
-      return saver.take({piece.getPart(), piece.getIndex()}, piece);
+    if (part == Part::BEST) {
+      require(experiment.checkpoint.keepBest);
+      best.take(piece);
+    } else if (part == Part::AVERAGED) {
+      require(experiment.train.average != nullptr);
+      averaged.take(piece);
+    } else {
+      saver.take({part, piece.getIndex()}, piece);
     }
-    bool isExpected = experiment.checkpoint.keepBest && seat.role == Role::WORKER;
-    KJ_REQUIRE(isExpected && seat.index == 0, "nobody asked for the best weights of this role");
-    best.take(piece);
   };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(take)) {
     fail(kj::str(nameOf(seat), " has sent a wrong part of a checkpoint: ", reasonOf(*e)));

@@ -6,7 +6,6 @@
 
 #include "configs/language/failure.h"
 #include "runner/text/text_table.h"
-#include "runner/weights/weights_notes.h"
 
 namespace runner {
 
@@ -14,6 +13,9 @@ namespace {
 
 // The line of the header that names a tensor.
 constexpr uint64_t TENSOR_BYTES = 256;
+
+// The text of the experiment, and the names of its classes.
+constexpr uint64_t NOTES_BYTES = 16384;
 
 // A speed line: its event, and its line in log.txt, the role's log and TensorBoard.
 constexpr uint64_t SPEED_BYTES = 1024;
@@ -31,8 +33,13 @@ NeededRoom neededRoom(const Experiment& experiment, const ModelFacts& facts) {
   uint64_t tensors = graph.keys.size() + graph.statistics.size();
   uint64_t lines = facts.stepsUntilEndOf(1, experiment) / experiment.log.every + 1;
   uint64_t links = kj::max(1u, experiment.shards());
-  uint64_t files = experiment.checkpoint.keepBest ? 2 : 1;
-  return {files * (values * sizeof(float) + tensors * TENSOR_BYTES + NOTES_BYTES_MAX),
+  // In base64.
+  uint64_t mean_bytes =
+      experiment.data.augment.meanImage ? facts.imageShape.size() * sizeof(float) * 4 / 3 : 0;
+  uint64_t files = 1;
+  if (experiment.checkpoint.keepBest) files++;
+  if (experiment.train.average != nullptr) files++;
+  return {files * (values * sizeof(float) + tensors * TENSOR_BYTES + NOTES_BYTES + mean_bytes),
       cluster.seats() * (lines * SPEED_BYTES + EPOCH_BYTES + links * LINK_BYTES)};
 }
 

@@ -91,6 +91,7 @@ kj::String PartName::file() const {
     case Part::SHARD:
       return shardPartName(index);
     case Part::BEST:
+    case Part::AVERAGED:
       break;
   }
   configs::fail("a checkpoint has no such part");

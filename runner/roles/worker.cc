@@ -23,6 +23,7 @@
 #include "runner/roles/trace_file.h"
 #include "runner/roles/training_state.h"
 #include "runner/roles/validation.h"
+#include "runner/roles/weight_average.h"
 #include "runner/roles/worker_parts.h"
 #include "runner/roles/worker_reports.h"
 #include "runner/system/interrupts.h"
@@ -42,6 +43,10 @@ kj::Maybe<kj::Own<const MemberPlan>> planOf(const RoleOptions& options, uint sea
 
 // The weights of the checkpoint, for other programs.
 constexpr kj::StringPtr PARAMETERS = "parameters"_kj;
+
+double accuracyOf(const nn::BatchResult& sums) {
+  return sums.images == 0 ? 0 : double(sums.correct) / sums.images;
+}
 
 // One worker's compute thread.
 class Worker {
@@ -70,7 +75,16 @@ public:
         bestWeights(facts.graph),
         reports(parts, *ioThread, state, !options.launched),
         validation(parts, state, reports),
-        slowStatistics(nn::zeros(facts.graph.statisticsSize)) {}
+        slowStatistics(nn::zeros(facts.graph.statisticsSize)) {
+    KJ_IF_MAYBE(config, experiment.train.average) {
+      if (trainer != nullptr) {
+        configs::fail(
+            "train.ema needs the weights of each step on the host, but the device updates them by "
+            "itself. Leave train.ema out, or choose kvstore.mode = \"dist_sync\"");
+      }
+      if (parts.rank == 0) average = kj::heap<WeightAverage>(config->decay, facts.graph);
+    }
+  }
 
   // The io thread uses the store. So the thread must end first.
   ~Worker() noexcept(false) { ioThread = nullptr; }
@@ -103,8 +117,9 @@ public:
       train(epoch);
       isLast = epochEnd == facts.steps(experiment, division);
       if (isLast) reports.ended();
-      validate(epoch, isLast);
+      isLast = validate(epoch, isLast);
     }
+    validateAverage();
     bool sends = sendsParameters();
     if (sends) requireFinite(facts.graph, program.parameters(), program.statistics());
     ioThread->finish(
@@ -167,6 +182,7 @@ private:
     store.visitState(visitor);
     best.visitState(visitor);
     bestWeights.visitState(visitor);
+    KJ_IF_MAYBE(own, average) (*own)->visitState(visitor);
   }
 
   // Whether this worker sends the coordinator its parameters. Those of all workers are the same.
@@ -385,6 +401,8 @@ private:
       program.forward(nn::Phase::TRAIN, s);
       charge(rpc::TracePoint::FORWARD, state.times.forward_s, s);
     }
+    // From here until the first push, nobody writes to the parameters.
+    takeAverage();
     // The device still works on this step. Meanwhile the next batch goes to it, except at the end
     // of an epoch: validation then comes first.
     isBatchSet = batches.mayBeAhead() && !isLastOfEpoch;
@@ -450,33 +468,83 @@ private:
     KJ_IF_MAYBE(own, trainer) own->restartSums();
   }
 
-  // Validates with the newest weights, and with the mean of all workers' moving statistics.
-  void validate(uint epoch, bool isLastEpoch) {
+  // Returns why the run ends before its last epoch, if train.early_stop says so after this one.
+  // Null if it goes on.
+  kj::Maybe<kj::String> whyEndsEarly(uint epoch) const {
+    KJ_IF_MAYBE(stop, experiment.train.earlyStop) {
+      if (best.epoch > 0 && epoch >= best.epoch + stop->patience) {
+        return kj::str("no epoch was better than epoch ", best.epoch,
+            ", whose validation accuracy is ", best.accuracy);
+      }
+    }
+    return nullptr;
+  }
+
+  // Validates with the newest weights, and with the mean of all workers' moving statistics. Returns
+  // whether the run is over.
+  bool validate(uint epoch, bool isLastEpoch) {
     auto trained =
         ioThread->meet(epoch, state.step, MeetingPoint::TRAINED, state.sums, program.statistics());
     nn::copy(trained.statistics, program.statistics());
     store.refresh();
+    takeAverage();
 
     auto views = experiment.data.views(isLastEpoch);
+    // Unless this epoch turns out to be better than the best one.
+    bool isProbablyLast = isLastEpoch || whyEndsEarly(epoch) != nullptr;
     auto all = kj::mv(trained);
     do {
-      validation.run(all.part, all.parts, views, isLastEpoch);
+      validation.run(all.part, all.parts, views, isProbablyLast);
       all = ioThread->meet(
           epoch, state.step, MeetingPoint::VALIDATED, state.sums, nullptr, validation.cells());
     } while (all.again);
     savesNext = all.stopsNext;
-    bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
-    reports.validated(epoch, whole ? state.sums : all.sums, isLastEpoch);
     bool isBest = best.take(epoch, all.sums);
-    if (!isBest || !experiment.checkpoint.keepBest || parts.rank != 0) return;
-    bestWeights.keep(program);
-    reports.best(best);
-    sendBest();
+    auto endsEarly = isLastEpoch ? nullptr : whyEndsEarly(epoch);
+    bool isLast = isLastEpoch || endsEarly != nullptr;
+    if (isLast && !isLastEpoch) reports.ended();
+    bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
+    reports.validated(epoch, whole ? state.sums : all.sums, isLast, endsEarly);
+    if (isBest && experiment.checkpoint.keepBest && parts.rank == 0) {
+      bestWeights.keep(program);
+      reports.best(best);
+      sendBest();
+    }
+    return isLast;
   }
 
-  void sendBest() {
-    auto notes = notesOf(resolved, experiment, facts);
-    ioThread->send(state.step, Part::BEST, bestWeights.file(digest, best, notes));
+  void takeAverage() {
+    KJ_IF_MAYBE(own, average) {
+      (*own)->take(state.step, program.parameters(), program.statistics());
+    }
+  }
+
+  // Validates the moving average of the weights on all records, and sends it. Does not change the
+  // weights.
+  void validateAverage() {
+    KJ_IF_MAYBE(own, average) {
+      auto values = (*own)->values();
+      auto parameters = kj::heapArray<float>(program.parameters());
+      auto statistics = kj::heapArray<float>(program.statistics());
+      nn::copy(values.slice(0, parameters.size()), program.parameters());
+      nn::copy(values.slice(parameters.size(), values.size()), program.statistics());
+      validation.run(0, 1, experiment.data.views(true), false);
+      nn::copy(parameters, program.parameters());
+      nn::copy(statistics, program.statistics());
+      reports.averaged(state.epoch, state.sums);
+      sendWeights(Part::AVERAGED, state.epoch, accuracyOf(state.sums), values);
+    }
+  }
+
+  void sendBest() { sendWeights(Part::BEST, best.epoch, best.accuracy, bestWeights.flat()); }
+
+  // Sends weights that the coordinator shall write to a file of their own, and what they stand for.
+  void sendWeights(Part part, uint epoch, double accuracy, kj::ArrayPtr<const float> values) {
+    kj::Vector<Note> notes;
+    notes.add(Note{"epoch"_kj, kj::str(epoch)});
+    notes.add(Note{"validation_accuracy"_kj, kj::str(accuracy)});
+    for (auto& note: notesOf(resolved, experiment, facts)) notes.add(kj::mv(note));
+    ioThread->send(state.step, part, weightsPart(facts.graph, digest, notes, values));
   }
 
   WorkerParts parts;
@@ -502,7 +570,8 @@ private:
   uint64_t stretchEnd = 0;                  // not after it: see setEnd()
   TrainingState state;
   BestEpoch best;
-  BestWeights bestWeights;  // empty at all workers but the first
+  BestWeights bestWeights;                    // empty at all workers but the first
+  kj::Maybe<kj::Own<WeightAverage>> average;  // with train.ema, at worker 0
   WorkerReports reports;
   Validation validation;
   kj::Array<float> slowStatistics;  // of the lookahead

@@ -191,7 +191,8 @@ void WorkerReports::badRecords(io::Batcher& batcher) {
   }
 }
 
-void WorkerReports::validated(uint epoch, const nn::BatchResult& result, bool isLast) {
+void WorkerReports::validated(
+    uint epoch, const nn::BatchResult& result, bool isLast, kj::Maybe<kj::StringPtr> endsEarly) {
   if (result.images == 0) return;
   say(epoch, "is validated", result);
   ioThread.report([&](Event::Builder event) {
@@ -203,11 +204,21 @@ void WorkerReports::validated(uint epoch, const nn::BatchResult& result, bool is
     validated.setGlobalStep(globalStep());
     validated.setLast(isLast);
     validated.setViews(experiment.data.views(isLast).size());
+    KJ_IF_MAYBE(why, endsEarly) validated.setEndsEarly(*why);
     if (experiment.log.topK > 0) {
       auto topK = validated.initTopK();
       topK.setK(experiment.log.topK);
       topK.setAccuracy(double(result.inTopK) / result.images);
     }
+  });
+}
+
+void WorkerReports::averaged(uint epoch, const nn::BatchResult& result) {
+  ioThread.report([&](Event::Builder event) {
+    auto averaged = event.initAveraged();
+    averaged.setEpoch(epoch);
+    averaged.setImages(result.images);
+    setMeans(averaged, result);
   });
 }
 

@@ -31,8 +31,11 @@ public:
   // Reports that an epoch of `steps` steps took `seconds`.
   void trained(uint epoch, uint64_t steps, double seconds);
   // Reports the validation of an epoch. `isLast`: it was the last epoch. Does nothing if `result`
-  // counts no images.
-  void validated(uint epoch, const nn::BatchResult& result, bool isLast);
+  // counts no images. `endsEarly` says why, if it was the last one because of train.early_stop.
+  void validated(uint epoch, const nn::BatchResult& result, bool isLast,
+      kj::Maybe<kj::StringPtr> endsEarly = nullptr);
+  // Reports the validation of the moving average of the weights.
+  void averaged(uint epoch, const nn::BatchResult& result);
   // Reports that an epoch is the best one so far, and that its weights are kept.
   void best(const BestEpoch& best);
   // Reports each record that `batcher` has left out since the last call, with the reason.

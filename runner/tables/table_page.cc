@@ -121,6 +121,18 @@ kj::String pageOf(Runs runs, kj::String results, const Form& form) {
                     ", with validation accuracy ", figureText(best->accuracy, DECIMALS)))));
     }
   }
+  if (runs.size() == 1) {
+    KJ_IF_MAYBE(why, runs[0].record.endedEarly) {
+      parts.add(kj::str("\n", form.line(kj::str("Ended early: ", *why))));
+    }
+    KJ_IF_MAYBE(averaged, runs[0].record.averaged) {
+      parts.add(kj::str("\n",
+          form.line(
+              kj::str("Kept in ema.safetensors: the moving average of the weights after epoch ",
+                  averaged->epoch, ", with validation accuracy ",
+                  figureText(averaged->accuracy, DECIMALS)))));
+    }
+  }
   parts.add(resizesOf(runs, form));
   parts.add(reasonsOf(runs, form));
   parts.add(unsavedOf(runs, form));

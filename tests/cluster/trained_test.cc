@@ -198,4 +198,42 @@ TEST_CASE("model.weights: other weights are another experiment, and the same els
   CHECK(digest(second.folder) != ofFirst);
 }
 
+TEST_CASE("train.early_stop: a run ends when epochs are no better, and says so") {
+  kj::StringPtr settings[] = {"train.epochs=9", "train.early_stop={ patience = 2 }",
+      "train.optimizer.learning_rate=1e-30", "train.optimizer.weight_decay=0",
+      "data.batch_size=3000"};
+  auto run = train(MLP, settings);
+  uint validations = 0, ends = 0;
+  eachEvent(run, [&](runner::Event::Reader event) {
+    if (event.isEnded() && event.getIndex() == 0) ends++;
+    if (!event.isValidated() || event.getIndex() != 0) return;
+    auto validated = event.getValidated();
+    validations++;
+    CHECK(validated.getLast() == (validations == 3));
+    CHECK(validated.hasEndsEarly() == (validations == 3));
+  });
+  CHECK(validations == 3);
+  CHECK(ends == 1);
+  CHECK(contains(readFile(kj::str(run.folder, "/table.md")),
+      "Ended early: no epoch was better than epoch 1, whose validation accuracy is"));
+  CHECK(readFile(kj::str(run.folder, "/confusion.csv")).size() > 0);
+  checkAgain(run);
+}
+
+TEST_CASE("train.ema: the average has a file and a figure of its own, and changes no weights") {
+  kj::StringPtr plain[] = {"train.steps=60"};
+  kj::StringPtr averaged[] = {"train.steps=60", "train.ema={ decay = 0.95 }"};
+  auto without = train(BATCH_NORM, plain), with = train(BATCH_NORM, averaged);
+  CHECK(without.weightsSha256 == with.weightsSha256);
+  double accuracy = -1;
+  eachEvent(with, [&](runner::Event::Reader event) {
+    if (event.isAveraged()) accuracy = event.getAveraged().getAccuracy();
+  });
+  auto file = kj::str(with.folder, "/ema.safetensors");
+  auto json = outputOf({"evaluate", file, "--json"});
+  CHECK(numberIn(json, "accuracy") == accuracy);
+  CHECK(accuracy > 0.3);
+  CHECK(contains(readFile(kj::str(with.folder, "/table.md")), "Kept in ema.safetensors"));
+}
+
 }  // namespace tests

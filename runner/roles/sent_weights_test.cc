@@ -1,4 +1,4 @@
-#include "runner/roles/best_file.h"
+#include "runner/roles/sent_weights.h"
 
 #include <capnp/message.h>
 #include <doctest/doctest.h>
@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runner/logs/run_folder.h"
 #include "runner/system/files.h"
 #include "tests/text.h"
 
@@ -19,13 +20,13 @@ struct TestFile {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   RunFolder folder;
   kj::Vector<kj::String> failures;
-  kj::Own<BestFile> file;
+  kj::Own<SentWeights> file;
 
   explicit TestFile(kj::StringPtr name) {
     folder.path = kj::str(::getenv("TEST_TMPDIR"), "/", name);
     REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
-    file = kj::heap<BestFile>(
-        folder, 100, [this](kj::StringPtr reason) { failures.add(kj::str(reason)); });
+    file = kj::heap<SentWeights>(Part::BEST, folder.best(), 100,
+        [this](kj::StringPtr reason) { failures.add(kj::str(reason)); });
   }
 
   void take(uint64_t total, uint64_t offset, kj::StringPtr text) {
@@ -42,7 +43,7 @@ struct TestFile {
   kj::String written() const { return readWhole(folder.best(), 1000); }
 };
 
-TEST_CASE("BestFile: holds the newest weights, also if others came while it was written") {
+TEST_CASE("SentWeights: holds the newest weights, also if others came while it was written") {
   TestFile test("newest");
   test.finish();
   CHECK(::access(test.folder.best().cStr(), F_OK) != 0);
@@ -55,7 +56,7 @@ TEST_CASE("BestFile: holds the newest weights, also if others came while it was 
   CHECK(test.failures.size() == 0);
 }
 
-TEST_CASE("BestFile: a file that could not be written is written at the end") {
+TEST_CASE("SentWeights: a file that could not be written is written at the end") {
   TestFile test("later");
   REQUIRE(::mkdir(test.folder.best().cStr(), 0777) == 0);
   test.take("the weights");
@@ -67,7 +68,7 @@ TEST_CASE("BestFile: a file that could not be written is written at the end") {
   CHECK(test.written() == "the weights");
 }
 
-TEST_CASE("BestFile: the end says why the file is still not written") {
+TEST_CASE("SentWeights: the end says why the file is still not written") {
   TestFile test("never");
   REQUIRE(::mkdir(test.folder.best().cStr(), 0777) == 0);
   test.take("the weights");
@@ -75,7 +76,7 @@ TEST_CASE("BestFile: the end says why the file is still not written") {
   CHECK(test.failures.size() == 2);
 }
 
-TEST_CASE("BestFile: refuses pieces that do not fit") {
+TEST_CASE("SentWeights: refuses pieces that do not fit") {
   TestFile test("pieces");
   CHECK_THROWS(test.take(101, 0, "too large"));
   test.take(20, 0, "the first");

@@ -1,4 +1,5 @@
-// runner/roles/best_file.h: writes the weights of the best epoch, which worker 0 sends.
+// runner/roles/sent_weights.h: writes a file of weights that worker 0 sends: those of the best
+// epoch, or their moving average.
 #pragma once
 
 #include <kj/async.h>
@@ -6,21 +7,21 @@
 #include <kj/vector.h>
 
 #include "runner/logs/job.capnp.h"
-#include "runner/logs/run_folder.h"
 #include "runner/roles/one_thread.h"
 #include "runner/roles/part_transfer.h"
 
 namespace runner {
 
 // On the coordinator's thread. A second thread writes, while the job goes on.
-class BestFile {
+class SentWeights {
 public:
-  // Takes files of at most `bytesMax` bytes. Calls `failed` with the reason, which has the way out,
-  // when the file cannot be written. All arguments must outlive it.
-  BestFile(const RunFolder& folder, uint64_t bytesMax, kj::Function<void(kj::StringPtr)> failed,
-      kj::Maybe<const OneThread&> oneThread = nullptr);
+  // Writes the parts `part` to `path`. Takes files of at most `bytesMax` bytes. Calls `failed` with
+  // the reason, which has the way out, when the file cannot be written. `oneThread` must outlive
+  // it.
+  SentWeights(Part part, kj::String path, uint64_t bytesMax,
+      kj::Function<void(kj::StringPtr)> failed, kj::Maybe<const OneThread&> oneThread = nullptr);
   // Waits until a file that is being written is on disk.
-  ~BestFile() noexcept(false);
+  ~SentWeights() noexcept(false);
 
   // Takes a piece of the file: see Session.savePart() in job.capnp. Throws if it is not the next
   // one. When it was the last one, the file is written. It replaces the one before.
@@ -35,11 +36,12 @@ private:
   kj::Promise<void> write();
   kj::Promise<void> whenIdle();
 
-  const RunFolder& folder;
+  const Part part;
+  const kj::String path;
   const uint64_t bytesMax;
   kj::Function<void(kj::StringPtr)> failed;
   const kj::Maybe<const OneThread&> oneThread;
-  IncomingPart incoming{{Part::BEST, 0}};
+  IncomingPart incoming;
   kj::Array<kj::byte> next;     // is whole, and waits for the one that is being written. Often null
   kj::Array<kj::byte> current;  // is being written, or could not be written
   kj::Maybe<kj::String> problem;  // why `current` is not on disk

@@ -1,4 +1,4 @@
-#include "runner/roles/best_file.h"
+#include "runner/roles/sent_weights.h"
 
 #include "configs/language/failure.h"
 #include "runner/roles/disk_work.h"
@@ -7,28 +7,33 @@
 
 namespace runner {
 
-BestFile::BestFile(const RunFolder& folder, uint64_t bytesMax,
+SentWeights::SentWeights(Part part, kj::String path, uint64_t bytesMax,
     kj::Function<void(kj::StringPtr)> failed, kj::Maybe<const OneThread&> oneThread)
-    : folder(folder), bytesMax(bytesMax), failed(kj::mv(failed)), oneThread(oneThread) {}
+    : part(part),
+      path(kj::mv(path)),
+      bytesMax(bytesMax),
+      failed(kj::mv(failed)),
+      oneThread(oneThread),
+      incoming{{part, 0}} {}
 
-BestFile::~BestFile() noexcept(false) {
+SentWeights::~SentWeights() noexcept(false) {
   writing = nullptr;
 }
 
-void BestFile::take(Session::SavePartParams::Reader piece) {
+void SentWeights::take(Session::SavePartParams::Reader piece) {
   incoming.take(piece, bytesMax);
   if (!incoming.isWhole()) return;
   next = kj::mv(incoming.bytes);
-  incoming = {{Part::BEST, 0}};
+  incoming = {{part, 0}};
   if (!isWriting) begin();
 }
 
-kj::Promise<void> BestFile::write() {
+kj::Promise<void> SentWeights::write() {
   if (next != nullptr) current = kj::mv(next);
   return besideLoop(oneThread,
       [this]() {
         kj::ArrayPtr<const kj::byte> piece = current;
-        writeWhole(folder.best(), kj::arrayPtr(&piece, 1));
+        writeWhole(path, kj::arrayPtr(&piece, 1));
       })
       .then(
           [this]() {
@@ -45,19 +50,19 @@ kj::Promise<void> BestFile::write() {
       });
 }
 
-void BestFile::begin() {
+void SentWeights::begin() {
   isWriting = true;
   writing = write().eagerlyEvaluate(nullptr);
 }
 
-kj::Promise<void> BestFile::whenIdle() {
+kj::Promise<void> SentWeights::whenIdle() {
   if (!isWriting) return kj::READY_NOW;
   auto paf = kj::newPromiseAndFulfiller<void>();
   waiting.add(kj::mv(paf.fulfiller));
   return kj::mv(paf.promise);
 }
 
-kj::Promise<void> BestFile::finish() {
+kj::Promise<void> SentWeights::finish() {
   return whenIdle()
       .then([this]() -> kj::Promise<void> {
         if (problem == nullptr) return kj::READY_NOW;
