@@ -35,8 +35,9 @@ public:
       });
   }
 
-  // Takes the array `name` of `node`.
-  void take(nn::NodeId node, kj::StringPtr name, kj::StringPtr shape, kj::ArrayPtr<float> to) {
+  // Takes the array `name` of `node`. The network takes one that `isHeld` for 1, whatever it holds.
+  void take(nn::NodeId node, kj::StringPtr name, kj::StringPtr shape, kj::ArrayPtr<float> to,
+      bool isHeld = false) {
     auto place = find(node, name);
     for (auto& pattern: skip) {
       if (!nn::matches(pattern, name)) continue;
@@ -46,7 +47,7 @@ public:
     }
     KJ_IF_MAYBE(i, place) {
       isUsed[*i] = true;
-      copy(file.arrays[*i], name, shape, to);
+      copy(file.arrays[*i], name, shape, to, isHeld);
     } else {
       report.missing.add(kj::str(name));
     }
@@ -69,8 +70,8 @@ private:
     return nullptr;
   }
 
-  void copy(
-      const FoundTensor& array, kj::StringPtr name, kj::StringPtr shape, kj::ArrayPtr<float> to) {
+  void copy(const FoundTensor& array, kj::StringPtr name, kj::StringPtr shape,
+      kj::ArrayPtr<float> to, bool isHeld) {
     if (array.shape != shape) {
       report.misfits.add(LoadReport::Misfit{kj::str(name), kj::str(array.shape), kj::str(shape)});
       return;
@@ -81,9 +82,16 @@ private:
     }
     writeFloats(array, to);
     for (float x: to) {
-      if (isfinite(x)) continue;
-      configs::fail(file.path, ": `", array.name, "` holds ", x,
-          ". Weights must be finite; take those of an earlier epoch or checkpoint");
+      if (!isfinite(x)) {
+        configs::fail(file.path, ": `", array.name, "` holds ", x,
+            ". Weights must be finite; take those of an earlier epoch or checkpoint");
+      }
+      if (isHeld && x != 1) {
+        configs::fail(file.path, ": `", array.name, "` holds ", x, ", but the network takes `",
+            name,
+            "` as 1, because its batch norm has `fixed_gamma`. Choose `conventions` or layers ",
+            "that learn it, or name the array in `skip`");
+      }
     }
     report.loaded.add(kj::str(name));
   }
@@ -142,7 +150,7 @@ LoadReport loadWeights(const WeightsFile& file, const nn::Graph& graph,
   Loading loading(file, graph, skip);
   for (auto& key: graph.keys) {
     loading.take(key.node, key.name, shapeOf(key, graph),
-        parameters.slice(key.offset, key.offset + key.size));
+        parameters.slice(key.offset, key.offset + key.size), key.isHeld());
   }
   for (auto& statistic: graph.statistics) {
     loading.take(statistic.node, statistic.name, kj::str(statistic.size),

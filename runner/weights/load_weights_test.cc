@@ -14,14 +14,14 @@ namespace {
 
 using tests::contains;
 
-// lenet-bn over images of 28×28 with one channel.
-nn::Graph graphWith(uint classes) {
+// lenet-bn over images of 28×28 with one channel. Rows of CONVENTIONS differ in batch norms.
+nn::Graph graphWith(uint classes, const nn::Conventions& conventions = nn::CONVENTIONS[0]) {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({1, 28, 28}, diagnostics);
   nn::NodeId last = 0;
   for (auto& network: nn::NETWORKS) {
     if (network.name == "lenet-bn"_kj) {
-      last = nn::addLayers(builder, network.layers(classes, {}), 0, nn::CONVENTIONS[0]);
+      last = nn::addLayers(builder, network.layers(classes, {}), 0, conventions);
     }
   }
   auto graph = builder.finish(last, {});
@@ -185,6 +185,29 @@ TEST_CASE("Load: a value that is not finite is an error that names its array") {
     CHECK(contains(reasonOf(*e), "w.safetensors: `fc_bias` holds nan"));
   } else {
     FAIL("a NaN was loaded");
+  }
+}
+
+TEST_CASE("Load: a gamma that the network holds at 1 must be 1 in the file") {
+  auto folder = tests::newFolder();
+  for (auto& conventions: nn::CONVENTIONS) {
+    INFO(conventions.name);
+    auto graph = graphWith(10, conventions);
+    Values saved(graph, 1), found(graph, 0);
+    auto file = written(folder, graph, saved);
+    auto load = [&]() { loadWeights(file, graph, nullptr, found.parameters, found.statistics); };
+    if (!conventions.fixedGamma) {
+      load();
+      continue;
+    }
+    CHECK_THROWS_WITH(load(), doctest::Contains("`conv1_bn_gamma` holds 321, but the network "
+                                                "takes `conv1_bn_gamma` as 1"));
+    for (auto& key: graph.keys) {
+      if (!key.isHeld()) continue;
+      for (float& x: saved.parameters.slice(key.offset, key.offset + key.size)) x = 1;
+    }
+    file = written(folder, graph, saved);
+    load();
   }
 }
 
