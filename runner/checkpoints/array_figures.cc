@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "runner/checkpoints/float_values.h"
 #include "runner/text/numbers.h"
 
 namespace runner {
@@ -19,15 +20,16 @@ T valueAt(kj::ArrayPtr<const kj::byte> values, size_t index) {
   return value;
 }
 
-template <typename T>
+// T is how values are stored, and Number what they are calculated with.
+template <typename T, typename Number = T>
 ArrayFigures figures(kj::ArrayPtr<const kj::byte> values) {
   ArrayFigures found;
   found.values = values.size() / sizeof(T);
-  T min = 0, max = 0;
+  Number min = 0, max = 0;
   double sum = 0;
   uint64_t finite = 0;
   for (size_t i = 0; i < found.values; i++) {
-    auto value = valueAt<T>(values, i);
+    Number value = valueAt<T>(values, i);
     if (!std::isfinite(double(value))) continue;
     if (finite == 0 || value < min) min = value;
     if (finite == 0 || value > max) max = value;
@@ -43,14 +45,14 @@ ArrayFigures figures(kj::ArrayPtr<const kj::byte> values) {
   return found;
 }
 
-template <typename T>
+template <typename T, typename Number = T>
 ArrayDifference difference(kj::ArrayPtr<const kj::byte> a, kj::ArrayPtr<const kj::byte> b) {
   ArrayDifference found;
   for (size_t i = 0; i < a.size() / sizeof(T); i++) {
     size_t at = i * sizeof(T);
     if (memcmp(a.begin() + at, b.begin() + at, sizeof(T)) == 0) continue;
     if (found.values++ == 0) found.first = i;
-    T x = valueAt<T>(a, i), y = valueAt<T>(b, i);
+    Number x = valueAt<T>(a, i), y = valueAt<T>(b, i);
     if (!std::isfinite(double(x)) || !std::isfinite(double(y))) {
       found.notFinite++;
     } else {
@@ -66,6 +68,9 @@ ArrayDifference difference(kj::ArrayPtr<const kj::byte> a, kj::ArrayPtr<const kj
 ArrayFigures figuresOf(const FoundTensor& array) {
   if (array.type == "F32") return figures<float>(array.values);
   if (array.type == "F64") return figures<double>(array.values);
+  if (array.type == "F16") return figures<Float16, float>(array.values);
+  if (array.type == "BF16") return figures<Bfloat16, float>(array.values);
+  if (array.type == "I64") return figures<int64_t>(array.values);
   return figures<uint64_t>(array.values);
 }
 
@@ -73,6 +78,9 @@ ArrayDifference differenceOf(const FoundTensor& a, const FoundTensor& b) {
   KJ_REQUIRE(a.type == b.type && a.values.size() == b.values.size(), a.name, b.name);
   if (a.type == "F32") return difference<float>(a.values, b.values);
   if (a.type == "F64") return difference<double>(a.values, b.values);
+  if (a.type == "F16") return difference<Float16, float>(a.values, b.values);
+  if (a.type == "BF16") return difference<Bfloat16, float>(a.values, b.values);
+  if (a.type == "I64") return difference<int64_t>(a.values, b.values);
   return difference<uint64_t>(a.values, b.values);
 }
 

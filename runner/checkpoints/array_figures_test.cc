@@ -27,6 +27,14 @@ TEST_CASE("figuresOf: looks at finite values, and counts the others") {
   const uint64_t large[] = {12345678901234567890u, 1};
   CHECK(figuresOf(arrayOf<uint64_t>("U64", large)).max == "12345678901234567890");
   CHECK(figuresOf(arrayOf<uint64_t>("U64", large)).min == "1");
+  const int64_t counts[] = {-7, 3};
+  CHECK(figuresOf(arrayOf<int64_t>("I64", counts)).min == "-7");
+  const uint16_t halves[] = {0x3c00, 0x7c00, 0xc000};  // 1, infinity, -2
+  CHECK(figuresOf(arrayOf<uint16_t>("F16", halves)).values == 3);
+  CHECK(figuresOf(arrayOf<uint16_t>("F16", halves)).notFinite == 1);
+  CHECK(figuresOf(arrayOf<uint16_t>("F16", halves)).min == "-2");
+  const uint16_t upper[] = {0x3f80, 0xc040};  // 1, -3
+  CHECK(figuresOf(arrayOf<uint16_t>("BF16", upper)).mean == "-1");
 }
 
 TEST_CASE("figuresOf: an array without finite values has no smallest one") {
@@ -45,6 +53,9 @@ TEST_CASE("differenceOf: counts values whose bits differ, and finds the first an
   CHECK(differenceOf(arrayOf<float>("F32", a), arrayOf<float>("F32", a)).values == 0);
   const uint64_t c[] = {5}, d[] = {7};
   CHECK(differenceOf(arrayOf<uint64_t>("U64", c), arrayOf<uint64_t>("U64", d)).largest == 2);
+  const uint16_t g[] = {0x3c00, 0x7e01}, h[] = {0xc000, 0x7e02};  // 1 and -2, two NaNs
+  CHECK(differenceOf(arrayOf<uint16_t>("F16", g), arrayOf<uint16_t>("F16", h)).values == 2);
+  CHECK(differenceOf(arrayOf<uint16_t>("F16", g), arrayOf<uint16_t>("F16", h)).largest == 3);
   const double e[] = {1}, f[] = {1.5};
   CHECK(differenceOf(arrayOf<double>("F64", e), arrayOf<double>("F64", f)).largest == 0.5);
 }

@@ -40,12 +40,6 @@ uint64_t wholeNumber(capnp::JsonValue::Reader value) {
   return uint64_t(number);
 }
 
-uint64_t bytesOf(kj::StringPtr type) {
-  if (type == "F32") return 4;
-  if (type == "F64" || type == "U64") return 8;
-  configs::fail("its header has the type `", type, "`; only F32, F64 and U64 are known");
-}
-
 FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::byte> all) {
   kj::Maybe<kj::StringPtr> type;
   kj::Maybe<uint64_t> elements;
@@ -77,7 +71,7 @@ FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::b
   KJ_IF_MAYBE(t, type) {
     KJ_IF_MAYBE(n, elements) {
       KJ_IF_MAYBE(v, values) {
-        if (v->size() == *n * bytesOf(*t)) {
+        if (v->size() == *n * bytesPerValue(*t)) {
           return {kj::str(name), kj::str(*t), kj::mv(shape), *v};
         }
       }
@@ -125,6 +119,14 @@ kj::ArrayPtr<const kj::byte> eachEntry(kj::ArrayPtr<const kj::byte> bytes,
 }
 
 }  // namespace
+
+uint64_t bytesPerValue(kj::StringPtr type) {
+  if (type == "F16" || type == "BF16") return 2;
+  if (type == "F32") return 4;
+  if (type == "F64" || type == "U64" || type == "I64") return 8;
+  configs::fail(
+      "its header has the type `", type, "`; only F16, BF16, F32, F64, U64 and I64 are known");
+}
 
 kj::Array<kj::byte> safetensorsHead(
     kj::ArrayPtr<const Note> notes, kj::ArrayPtr<const Tensor> tensors) {

@@ -35,7 +35,7 @@ kj::Array<kj::byte> safetensorsHead(
 // A tensor in a file that was read.
 struct FoundTensor {
   kj::String name;
-  kj::String type;
+  kj::String type;   // as in Tensor; F16, BF16 and I64 in files of other programs
   kj::String shape;  // as in Tensor
   kj::ArrayPtr<const kj::byte> values;
 };
@@ -43,6 +43,10 @@ struct FoundTensor {
 // Returns the tensors of the file with these bytes, in the order of the header. Throws with the
 // cause if the bytes are not such a file, or are cut short. The result refers to `bytes`.
 kj::Array<FoundTensor> tensorsIn(kj::ArrayPtr<const kj::byte> bytes);
+
+// Returns how many bytes a value of this type has. Throws if no tensor that tensorsIn() returns has
+// it.
+uint64_t bytesPerValue(kj::StringPtr type);
 
 // Returns the shape "64,3" as "64×3". With a comma it would look like a number.
 kj::String shapeText(kj::StringPtr shape);

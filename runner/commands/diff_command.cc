@@ -56,7 +56,7 @@ void compareArrays(kj::StringPtr file, const FoundTensor& a, const FoundTensor& 
       at = end;
       auto difference = differenceOf(piece, other);
       if (difference.values == 0) continue;
-      uint64_t values = piece.values.size() / (a.type == "F32" ? sizeof(float) : sizeof(double));
+      uint64_t values = piece.values.size() / bytesPerValue(a.type);
       auto largest = difference.notFinite == difference.values ? kj::str("not finite")
                                                                : sixDigits(difference.largest);
       found.rows.add(kj::arr(kj::str(file), kj::str(a.name), kj::mv(piece.name),

@@ -1,12 +1,14 @@
 #include "runner/weights/load_weights.h"
 
 #include <kj/debug.h>
+#include <kj/map.h>
 #include <math.h>
-#include <string.h>
 
 #include "configs/language/failure.h"
 #include "nn/optimizer/update_rules.h"
+#include "runner/checkpoints/float_values.h"
 #include "runner/checkpoints/weights.h"
+#include "runner/weights/name_maps.h"
 
 namespace runner {
 
@@ -24,21 +26,28 @@ kj::String listed(kj::ArrayPtr<const kj::String> names) {
 // Copies arrays of one file into one network.
 class Loading {
 public:
-  Loading(const WeightsFile& file, kj::ArrayPtr<const kj::String> skip)
-      : file(file), skip(skip), isUsed(kj::heapArray<bool>(file.arrays.size())) {
+  Loading(const WeightsFile& file, const nn::Graph& graph, kj::ArrayPtr<const kj::String> skip)
+      : file(file), graph(graph), skip(skip), isUsed(kj::heapArray<bool>(file.arrays.size())) {
     for (auto& used: isUsed) used = false;
+    for (auto i: kj::indices(file.arrays))
+      places.findOrCreate(file.arrays[i].name, [&]() {
+        return kj::HashMap<kj::StringPtr, size_t>::Entry{file.arrays[i].name, i};
+      });
   }
 
-  void take(kj::StringPtr name, kj::StringPtr shape, kj::ArrayPtr<float> to) {
+  // Takes the array `name` of `node`. The network takes one that `isHeld` for 1, whatever it holds.
+  void take(nn::NodeId node, kj::StringPtr name, kj::StringPtr shape, kj::ArrayPtr<float> to,
+      bool isHeld = false) {
+    auto place = find(node, name);
     for (auto& pattern: skip) {
       if (!nn::matches(pattern, name)) continue;
       report.skipped.add(kj::str(name));
-      KJ_IF_MAYBE(i, find(name)) isUsed[*i] = true;
+      KJ_IF_MAYBE(i, place) isUsed[*i] = true;
       return;
     }
-    KJ_IF_MAYBE(i, find(name)) {
+    KJ_IF_MAYBE(i, place) {
       isUsed[*i] = true;
-      copy(file.arrays[*i], name, shape, to);
+      copy(file.arrays[*i], name, shape, to, isHeld);
     } else {
       report.missing.add(kj::str(name));
     }
@@ -46,40 +55,50 @@ public:
 
   LoadReport finish() {
     for (auto i: kj::indices(isUsed)) {
-      if (!isUsed[i]) report.unused.add(kj::str(file.arrays[i].name));
+      auto& name = file.arrays[i].name;
+      if (!isUsed[i] && !isBookkeeping(name)) report.unused.add(kj::str(name));
     }
     return kj::mv(report);
   }
 
 private:
-  kj::Maybe<size_t> find(kj::StringPtr name) const {
-    for (auto i: kj::indices(file.arrays)) {
-      if (file.arrays[i].name == name) return i;
+  kj::Maybe<size_t> find(nn::NodeId node, kj::StringPtr name) const {
+    KJ_IF_MAYBE(i, places.find(name)) return *i;
+    for (auto& other: namesElsewhere(graph, node, name)) {
+      KJ_IF_MAYBE(i, places.find(other)) return *i;
     }
     return nullptr;
   }
 
-  void copy(
-      const FoundTensor& array, kj::StringPtr name, kj::StringPtr shape, kj::ArrayPtr<float> to) {
+  void copy(const FoundTensor& array, kj::StringPtr name, kj::StringPtr shape,
+      kj::ArrayPtr<float> to, bool isHeld) {
     if (array.shape != shape) {
       report.misfits.add(LoadReport::Misfit{kj::str(name), kj::str(array.shape), kj::str(shape)});
       return;
     }
-    if (array.type != "F32") {
+    if (!hasFloats(array)) {
       configs::fail(file.path, ": `", array.name, "` has the type ", array.type,
-          ", but weights are of the type F32. Save them as float32");
+          ", but weights are real numbers. Save them as float32");
     }
-    KJ_REQUIRE(array.values.size() == to.asBytes().size());
-    memcpy(to.begin(), array.values.begin(), array.values.size());
+    writeFloats(array, to);
     for (float x: to) {
-      if (isfinite(x)) continue;
-      configs::fail(file.path, ": `", array.name, "` holds ", x,
-          ". Weights must be finite; take those of an earlier epoch or checkpoint");
+      if (!isfinite(x)) {
+        configs::fail(file.path, ": `", array.name, "` holds ", x,
+            ". Weights must be finite; take those of an earlier epoch or checkpoint");
+      }
+      if (isHeld && x != 1) {
+        configs::fail(file.path, ": `", array.name, "` holds ", x, ", but the network takes `",
+            name,
+            "` as 1, because its batch norm has `fixed_gamma`. Choose `conventions` or layers ",
+            "that learn it, or name the array in `skip`");
+      }
     }
     report.loaded.add(kj::str(name));
   }
 
   const WeightsFile& file;
+  const nn::Graph& graph;
+  kj::HashMap<kj::StringPtr, size_t> places;  // of the arrays in `file`, by name
   kj::ArrayPtr<const kj::String> skip;
   kj::Array<bool> isUsed;  // per array of the file
   LoadReport report;
@@ -111,7 +130,15 @@ kj::Maybe<kj::String> LoadReport::whyIncomplete() const {
         " there, but the network's has ", shapeText(first.inNetwork),
         misfits.size() > 1 ? kj::str(" (and ", misfits.size() - 1, " more)") : kj::str());
   }
-  if (!missing.empty()) return kj::str("it does not have ", listed(missing));
+  if (!missing.empty()) {
+    bool areBiases = true;
+    for (auto& name: missing) areBiases = areBiases && name.endsWith("_bias");
+    return kj::str("it does not have ", listed(missing),
+        areBiases ? ". Its layers probably have no biases, which is the same as biases of 0. "
+                    "Arrays that are named in `skip` keep their initial values: 0, unless `init` "
+                    "says otherwise"
+                  : "");
+  }
   return nullptr;
 }
 
@@ -120,13 +147,13 @@ LoadReport loadWeights(const WeightsFile& file, const nn::Graph& graph,
     kj::ArrayPtr<float> statistics) {
   KJ_REQUIRE(parameters.size() == graph.parameters);
   KJ_REQUIRE(statistics.size() == graph.statisticsSize);
-  Loading loading(file, skip);
+  Loading loading(file, graph, skip);
   for (auto& key: graph.keys) {
-    loading.take(
-        key.name, shapeOf(key, graph), parameters.slice(key.offset, key.offset + key.size));
+    loading.take(key.node, key.name, shapeOf(key, graph),
+        parameters.slice(key.offset, key.offset + key.size), key.isHeld());
   }
   for (auto& statistic: graph.statistics) {
-    loading.take(statistic.name, kj::str(statistic.size),
+    loading.take(statistic.node, statistic.name, kj::str(statistic.size),
         statistics.slice(statistic.offset, statistic.offset + statistic.size));
   }
   return loading.finish();

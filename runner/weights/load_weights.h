@@ -36,7 +36,9 @@ struct LoadReport {
 
 // Copies the arrays of `file` into the flat arrays of `graph`, by their names. What is not in the
 // file, or has another shape there, keeps its value. So do the arrays whose name one of `skip`
-// matches: see nn::matches(). Throws, with the path, if a value that it copies is not finite.
+// matches: see nn::matches(). Files of PyTorch and MXNet may have their own names: see name_maps.h.
+// Real numbers of other types become float32. Throws, with the path, if a value that it copies is
+// not finite, or if the network takes the array as 1 and the file does not.
 LoadReport loadWeights(const WeightsFile& file, const nn::Graph& graph,
     kj::ArrayPtr<const kj::String> skip, kj::ArrayPtr<float> parameters,
     kj::ArrayPtr<float> statistics);

@@ -14,14 +14,14 @@ namespace {
 
 using tests::contains;
 
-// lenet-bn over images of 28×28 with one channel.
-nn::Graph graphWith(uint classes) {
+// lenet-bn over images of 28×28 with one channel. Rows of CONVENTIONS differ in batch norms.
+nn::Graph graphWith(uint classes, const nn::Conventions& conventions = nn::CONVENTIONS[0]) {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({1, 28, 28}, diagnostics);
   nn::NodeId last = 0;
   for (auto& network: nn::NETWORKS) {
     if (network.name == "lenet-bn"_kj) {
-      last = nn::addLayers(builder, network.layers(classes, {}), 0, nn::CONVENTIONS[0]);
+      last = nn::addLayers(builder, network.layers(classes, {}), 0, conventions);
     }
   }
   auto graph = builder.finish(last, {});
@@ -81,6 +81,98 @@ TEST_CASE("Load: skipped arrays keep their values, and other shapes then do no h
   CHECK(found.parameters[0] == 1);
 }
 
+// Writes a file with these arrays of 2-byte numbers, each of which is `bits`.
+void writeHalves(kj::StringPtr path, kj::ArrayPtr<const Tensor> tensors, uint16_t bits) {
+  auto head = safetensorsHead(nullptr, tensors);
+  uint64_t size = 0;
+  for (auto& tensor: tensors) size += tensor.bytes;
+  auto values = kj::heapArray<uint16_t>(size / sizeof(bits));
+  for (auto& value: values) value = bits;
+  kj::ArrayPtr<const kj::byte> pieces[] = {head, values.asBytes()};
+  writeWhole(path, pieces);
+}
+
+TEST_CASE("Load: halves under PyTorch's names become floats under ours") {
+  auto folder = tests::newFolder();
+  auto graph = graphWith(10);
+  auto path = kj::str(folder, "/torch.safetensors");
+  Tensor tensors[] = {{kj::str("conv1.weight"), "F16"_kj, kj::str("32,1,3,3"), 32 * 9 * 2},
+      {kj::str("conv1_bn.weight"), "F16"_kj, kj::str("32"), 64},
+      {kj::str("conv1_bn.running_var"), "F16"_kj, kj::str("32"), 64},
+      {kj::str("conv1_bn.num_batches_tracked"), "I64"_kj, kj::str(), 8},
+      {kj::str("conv1_bn.momentum"), "F16"_kj, kj::str("1"), 2}};
+  writeHalves(path, tensors, 0x3e00);
+  Values found(graph, -1e6);
+  auto report = loadWeights(openWeights(path), graph, nullptr, found.parameters, found.statistics);
+  CHECK(kj::strArray(report.loaded, " ") == "conv1_weight conv1_bn_gamma conv1_bn_moving_var");
+  CHECK(kj::strArray(report.unused, " ") == "conv1_bn.momentum");
+  CHECK(found.parameters[0] == 1.5);
+  CHECK(found.statistics[graph.statistics[1].offset] == 1.5);
+  CHECK(found.statistics[0] < 0);
+}
+
+TEST_CASE("Load: arrays of whole numbers are no weights") {
+  auto folder = tests::newFolder();
+  auto graph = graphWith(10);
+  auto path = kj::str(folder, "/w.safetensors");
+  Tensor tensors[] = {{kj::str("fc_bias"), "I64"_kj, kj::str("10"), 80}};
+  writeHalves(path, tensors, 0);
+  Values found(graph, 0);
+  auto file = openWeights(path);
+  CHECK_THROWS_WITH(loadWeights(file, graph, nullptr, found.parameters, found.statistics),
+      doctest::Contains("`fc_bias` has the type I64, but weights are real numbers"));
+}
+
+TEST_CASE("Load: biases alone that are not in the file get a way out") {
+  auto folder = tests::newFolder();
+  auto graph = graphWith(10);
+  kj::Vector<Tensor> tensors;
+  for (auto& key: graph.keys) {
+    if (key.role == nn::Key::BIAS) continue;
+    tensors.add(Tensor{kj::str(key.name), "F16"_kj, shapeOf(key, graph), key.size * 2});
+  }
+  for (auto& array: graph.statistics) {
+    tensors.add(Tensor{kj::str(array.name), "BF16"_kj, kj::str(array.size), array.size * 2});
+  }
+  auto path = kj::str(folder, "/w.safetensors");
+  writeHalves(path, tensors, 0x3f80);
+  Values found(graph, 0);
+  auto file = openWeights(path);
+  auto report = loadWeights(file, graph, nullptr, found.parameters, found.statistics);
+  CHECK(KJ_ASSERT_NONNULL(report.whyIncomplete()) ==
+        "it does not have conv1_bias, conv2_bias, fc_bias. Its layers probably have no biases, "
+        "which is the same as biases of 0. Arrays that are named in `skip` keep their initial "
+        "values: 0, unless `init` says otherwise");
+  CHECK(found.statistics[0] == 1);
+  kj::String skip[] = {kj::str("*_bias")};
+  auto rest = loadWeights(file, graph, skip, found.parameters, found.statistics);
+  CHECK(rest.whyIncomplete() == nullptr);
+}
+
+TEST_CASE("Load: files of MXNet are known by their content, others say how to convert them") {
+  auto folder = tests::newFolder();
+  auto write = [&](kj::StringPtr content) {
+    auto path = kj::str(folder, "/weights");
+    writeWhole(path, content);
+    return path;
+  };
+  auto complaint = [&](kj::StringPtr content) {
+    auto path = write(content);
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { openWeights(path); })) return reasonOf(*e);
+    return kj::str();
+  };
+  char list[40] = {0x12, 1};  // MXNet's magic number, and no arrays
+  CHECK(openWeights(write(kj::heapString(list, 32))).arrays.size() == 0);
+  CHECK(
+      contains(complaint(kj::heapString(list, 31)), " is not a file of weights: it is cut short"));
+  constexpr auto TORCH = "safetensors.torch.save_file(model.state_dict(), "_kj;
+  CHECK(contains(complaint("PK\x03\x04 archive/data.pkl"), TORCH));
+  CHECK(contains(complaint("\x80\x02 a pickle"), TORCH));
+  CHECK(contains(complaint("PK\x03\x04 arr_0.npy"), "safetensors.numpy.save_file(dict("));
+  CHECK(contains(complaint("\x93NUMPY"), "was written by NumPy"));
+  CHECK(contains(complaint("x"), " is not a file of weights: it is cut short"));
+}
+
 TEST_CASE("Load: a value that is not finite is an error that names its array") {
   auto folder = tests::newFolder();
   auto graph = graphWith(10);
@@ -93,6 +185,29 @@ TEST_CASE("Load: a value that is not finite is an error that names its array") {
     CHECK(contains(reasonOf(*e), "w.safetensors: `fc_bias` holds nan"));
   } else {
     FAIL("a NaN was loaded");
+  }
+}
+
+TEST_CASE("Load: a gamma that the network holds at 1 must be 1 in the file") {
+  auto folder = tests::newFolder();
+  for (auto& conventions: nn::CONVENTIONS) {
+    INFO(conventions.name);
+    auto graph = graphWith(10, conventions);
+    Values saved(graph, 1), found(graph, 0);
+    auto file = written(folder, graph, saved);
+    auto load = [&]() { loadWeights(file, graph, nullptr, found.parameters, found.statistics); };
+    if (!conventions.fixedGamma) {
+      load();
+      continue;
+    }
+    CHECK_THROWS_WITH(load(), doctest::Contains("`conv1_bn_gamma` holds 321, but the network "
+                                                "takes `conv1_bn_gamma` as 1"));
+    for (auto& key: graph.keys) {
+      if (!key.isHeld()) continue;
+      for (float& x: saved.parameters.slice(key.offset, key.offset + key.size)) x = 1;
+    }
+    file = written(folder, graph, saved);
+    load();
   }
 }
 

@@ -1,4 +1,5 @@
-// runner/weights/weights_file.h: opens a file of weights as arrays with names.
+// runner/weights/weights_file.h: opens a file of weights as arrays with names, whichever system has
+// written it.
 #pragma once
 
 #include <kj/array.h>
@@ -13,14 +14,15 @@ struct WeightsFile {
   kj::String path;
   kj::Array<const kj::byte> bytes;  // the mapped file
   kj::Array<FoundTensor> arrays;    // refer to `bytes`
-  kj::Array<FoundNote> notes;       // texts in its header: see docs/formats/weights.md
+  kj::Array<FoundNote> notes;  // texts in its header: see docs/formats/weights.md. MXNet has none
 
   // Returns the text of this name. Null if the file does not have it.
   kj::Maybe<kj::StringPtr> note(kj::StringPtr name) const;
 };
 
-// Opens the file at `path`. If `path` is the folder of a run, opens its last weights. Throws, with
-// the path and the way out, if there is no such file, or if it cannot be read.
+// Opens the file at `path`, which has safetensors' format, or is MXNet's list of arrays
+// (`.params`). If `path` is the folder of a run, opens its last weights. Throws, with the path and
+// the way out, if there is no such file, or if it cannot be read.
 WeightsFile openWeights(kj::StringPtr path);
 
 }  // namespace runner

@@ -1,0 +1,22 @@
+// runner/weights/mxnet_params.h: the files in which MXNet keeps parameters (`.params`).
+#pragma once
+
+#include <kj/array.h>
+
+#include "runner/checkpoints/safetensors.h"
+
+namespace runner {
+
+// Whether a file with these bytes begins as MXNet's lists of arrays do.
+bool isMxnetParams(kj::ArrayPtr<const kj::byte> bytes);
+
+// Returns the arrays of a file that MXNet has written (NDArray::Save in its src/ndarray/ndarray.cc:
+// version 1 of its arrays, 2 and 3, and the oldest ones, which have none), in the order of the
+// file. The names lack the prefixes `arg:` and `aux:`. The types are F32, F64, F16 and BF16, and
+// values may stand at any address. The result refers to `bytes`.
+//
+// Throws with the cause if the bytes are not such a file, or are cut short. So it does if an array
+// is sparse, has another type, no values, no name, or the name of another one.
+kj::Array<FoundTensor> mxnetArraysIn(kj::ArrayPtr<const kj::byte> bytes);
+
+}  // namespace runner
