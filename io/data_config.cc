@@ -198,6 +198,45 @@ void readLabelFiles(configs::Reader& reader, DataConfig& config) {
   }
 }
 
+// Reads a key that the resolved experiment leaves out if the file does not have it.
+void readClasses(configs::Reader& reader, DataConfig& config) {
+  if (!reader.isManual() && !reader.has("classes")) return;
+  config.classes = reader.texts("classes",
+      "Names of the classes to use, for `mnist`, `fashion_mnist`, `cifar10` and `cifar100`. Images "
+      "of other classes are left out at the import. Labels count from 0 in the order of this list. "
+      "Absent or empty = all classes.");
+  if (reader.isManual() || config.classes.size() == 0) return;
+  auto known = classNamesOf(*config.dataset);
+  if (known.size() == 0) {
+    reader.error("classes",
+        kj::str("the classes of `", config.dataset->name, "` have no known names"),
+        "leave `classes` out; for `image_folder`, `labels` chooses images", {"dataset"_kj});
+    return;
+  }
+  if (config.classes.size() == 1) {
+    reader.error("classes", "a single class leaves nothing to learn", "name at least two classes");
+    return;
+  }
+  auto names = KJ_MAP(name, known)->kj::StringPtr {
+    return name;
+  };
+  for (auto i: kj::indices(config.classes)) {
+    auto& name = config.classes[i];
+    bool isKnown = false, isTwice = false;
+    for (auto& each: known) isKnown = isKnown || each == name;
+    for (auto& each: config.classes.slice(0, i)) isTwice = isTwice || each == name;
+    if (isTwice) {
+      reader.error("classes", kj::str("`", name, "` stands in `classes` twice"));
+    } else if (!isKnown) {
+      auto help = kj::str("its classes: ", kj::strArray(names, ", "));
+      KJ_IF_MAYBE(near, configs::nearest(name, names))
+        help = kj::str("did you mean `", *near, "`?");
+      reader.error(
+          "classes", kj::str("`", config.dataset->name, "` has no class `", name, "`"), help);
+    }
+  }
+}
+
 // Reads a key that has no meaning on CPUs. The resolved experiment leaves the key out if the file
 // does not have it.
 void readCache(configs::Reader& reader, DataConfig& config) {
@@ -321,6 +360,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
     }
   }
   readLabelFiles(reader, config);
+  readClasses(reader, config);
   config.batchSize = reader.integer("batch_size", "Images per step and worker.", BATCH_SIZES, 128);
   config.batchSizeSpan = reader.span("batch_size");
   config.part = configs::chooseWord(

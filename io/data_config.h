@@ -89,6 +89,9 @@ struct DataConfig {
   kj::Maybe<kj::String> validationLabels;
   // For image folders: a file with the names of the classes.
   kj::Maybe<kj::String> classNames;
+  // Of data sets whose classes have names: the classes whose images are used, by their new labels.
+  // Empty: all of them.
+  kj::Array<kj::String> classes;
   // A folder with the packed records, which a launcher has copied to this machine: no key, but an
   // option of a role. Nothing is imported then.
   kj::Maybe<kj::String> copy;

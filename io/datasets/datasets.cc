@@ -48,6 +48,7 @@ kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> re
   add(config.dataset->source->format == DatasetSource::FOLDER ? "import 7" : "import 1");
   auto encoding = configs::nameIn(ENCODINGS, config.encoding);
   add(kj::str(config.dataset->name, " ", encoding, " ", config.resizeShortSide));
+  if (config.classes.size() > 0) add(kj::str("classes ", kj::strArray(config.classes, "\n")));
   for (auto& file: config.dataset->source->files) {
     add(file.sha256 == nullptr ? kj::str(file.size) : kj::str(file.sha256));
   }
@@ -155,6 +156,11 @@ kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
   requireSourcePlace(config);
   KJ_IF_MAYBE(source, config.source) {
     if (isPacked(*source)) {
+      if (config.classes.size() > 0) {
+        configs::fail("the records in ", *source,
+            " are packed already, so that `classes` cannot choose among them. Leave data.classes "
+            "out, or name the images that were packed");
+      }
       KJ_IF_MAYBE(own, config.validationSource) {
         configs::fail(*source, " has packed validation records already, so the images of ", *own,
             " would not be used. Leave ", config.names.validationSource, " out");
@@ -418,7 +424,7 @@ void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress
 
 kj::Maybe<DatasetFacts> factsOf(const DataConfig& config) {
   auto& source = *config.dataset->source;
-  if (!source.isFixed()) return nullptr;
+  if (!source.isFixed() || config.classes.size() > 0) return nullptr;
   auto shape = source.shape;
   if (config.resizeShortSide > 0) shape = resizedShape(shape, config.resizeShortSide);
   return DatasetFacts{shape, source.classes, source.trainingRecords, source.validationRecords,

@@ -19,9 +19,39 @@ namespace {
 
 constexpr uint64_t RECORDS_A_REPORT = 1000;
 
-void add(RecordWriter& writer, uint32_t label, uint64_t id, const KeptImage& kept) {
-  writer.add(label, id, kept.encoding, kept.shape, kept.bytes);
-}
+// Writes the images of the classes that are used.
+class ClassWriter {
+public:
+  ClassWriter(const DataConfig& config, RecordWriter& writer): config(config), writer(writer) {
+    auto known = classNamesOf(*config.dataset);
+    for (auto& name: config.classes) {
+      for (uint32_t label: kj::indices(known)) {
+        if (known[label] == name) chosen.add(label);
+      }
+    }
+    KJ_REQUIRE(chosen.size() == config.classes.size(), "unknown names of classes");
+  }
+
+  void add(uint32_t label, uint64_t id, ImageView image) {
+    KJ_IF_MAYBE(own, labelOf(label)) {
+      auto kept = keep(config, image);
+      writer.add(*own, id, kept.encoding, kept.shape, kept.bytes);
+    }
+  }
+
+private:
+  kj::Maybe<uint32_t> labelOf(uint32_t label) const {
+    if (config.classes.size() == 0) return label;
+    for (uint32_t own: kj::indices(chosen)) {
+      if (chosen[own] == label) return own;
+    }
+    return nullptr;
+  }
+
+  const DataConfig& config;
+  RecordWriter& writer;
+  kj::Vector<uint32_t> chosen;  // labels of the data set, by our labels
+};
 
 uint32_t bigEndian(kj::ArrayPtr<const kj::byte> bytes, size_t at) {
   uint32_t number;
@@ -52,10 +82,11 @@ void importIdx(const DataConfig& config, kj::StringPtr name, kj::ArrayPtr<const 
   if (bigEndian(labels, 4) != count || labels.size() != LABEL_HEADER_BYTES + count) {
     refuse("do not have one label per image");
   }
+  ClassWriter classes(config, writer);
   for (uint64_t i = 0; i < count; ++i) {
     auto from = IMAGE_HEADER_BYTES + i * shape.size();
     ImageView image = {shape, Layout::PLANES, images.slice(from, from + shape.size())};
-    add(writer, labels[LABEL_HEADER_BYTES + i], i, keep(config, image));
+    classes.add(labels[LABEL_HEADER_BYTES + i], i, image);
     if (i % RECORDS_A_REPORT == 0) progress("importing, images", i, count);
   }
   progress("importing, images", count, count);
@@ -68,11 +99,12 @@ void importCifar(const DataConfig& config, kj::ArrayPtr<const kj::Array<kj::byte
   size_t labels = config.dataset->source->labels;
   size_t recordBytes = labels + shape.size();
   uint64_t id = 0;
+  ClassWriter classes(config, writer);
   for (auto& batch: batches) {
     KJ_REQUIRE(batch.size() % recordBytes == 0);
     for (size_t at = 0; at < batch.size(); at += recordBytes) {
       ImageView image = {shape, Layout::PLANES, batch.slice(at + labels, at + recordBytes)};
-      add(writer, batch[at + labels - 1], id, keep(config, image));
+      classes.add(batch[at + labels - 1], id, image);
       if (id % RECORDS_A_REPORT == 0) progress("importing, images", id, count);
       ++id;
     }
@@ -151,6 +183,11 @@ void importDataset(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets,
       importFiles(config, readIdxFiles(config, datasets), *training, *validation, progress);
     }
     classNames = classNamesOf(kind);
+    if (config.classes.size() > 0) {
+      classNames = KJ_MAP(name, config.classes) {
+        return kj::str(name);
+      };
+    }
     source = kj::strArray(names, ", ");
   }
   for (auto writer: {training.get(), validation.get()}) {

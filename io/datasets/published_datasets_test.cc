@@ -63,6 +63,35 @@ TEST_CASE("openDataset: MNIST has its images, labels and mean") {
   CHECK(validation.labels[1] == 1135);
 }
 
+TEST_CASE("openDataset: uses the classes that data.classes names, in their order") {
+  if (::access("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz", R_OK) != 0) {
+    SKIP_CASE("dataset-fashion-mnist is not installed");
+  }
+  CacheScratch scratch;
+  auto config = testConfig("fashion_mnist");
+  auto all = openDataset(config, silent());
+  config.classes = kj::arr(kj::str("Bag"), kj::str("Coat"));  // 8 and 4 of all ten
+  CHECK(factsOf(config) == nullptr);
+  CHECK(areRecordsKnown(config));
+  auto dataset = openDataset(config, silent());
+  CHECK(dataset->classes() == 2);
+  CHECK(kj::strArray(dataset->classNames(), " ") == "Bag Coat");
+  CHECK(dataset->training().count() == 12000);
+  CHECK(dataset->validation().count() == 2000);
+  auto reader = RecordReader::open(dataset->training());
+  auto whole = RecordReader::open(all->training());
+  uint64_t bags = 0;
+  for (uint64_t i = 0; i < 200; i++) {
+    auto record = reader->read(i);
+    auto original = whole->read(record.id);
+    CHECK(original.label == (record.label == 0 ? 8 : 4));
+    CHECK(original.bytes == record.bytes);
+    bags += record.label == 0;
+  }
+  CHECK(bags > 50);
+  CHECK(bags < 150);
+}
+
 TEST_CASE("openDataset: reads Fashion-MNIST from Debian's package, and later from the cache") {
   if (::access("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz", R_OK) != 0) {
     SKIP_CASE("dataset-fashion-mnist is not installed");

@@ -6,6 +6,12 @@ TINY = ["data.dataset=image_folder", "data.batch_size=4", "train.steps=4"]
 # What some files need on tiny data besides: what they sweep over or hold out is too large there.
 SETTINGS = {
     "cifar10_airbench94": ["train.lookahead.every=2"],
+    "cifar10_few_images": [
+        "data.classes=[]",
+        "data.held_out=10",
+        "sweep.grid={ 'train.seed' = [1] }",
+    ],
+    "cifar10_five_classes": ["data.classes=[]"],
     "fashion_mnist_lenet_grid": ["sweep.grid={ 'data.batch_size' = [2, 4] }"],
     "fashion_mnist_modes": ["sweep.zip.'data.batch_size'=%s" % ([16] + 15 * [4])],
     "mxnet_cifar10_dist_async": ["sweep.grid={ 'train.optimizer.learning_rate' = [0.05] }"],
