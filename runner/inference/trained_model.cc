@@ -62,6 +62,13 @@ void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts) 
   model.imageShape = facts.shape;
   model.graph = graphOf(experiment, facts);
   auto& graph = model.graph;
+  // A file may claim any network.
+  constexpr uint64_t VALUE_BYTES_MIN = 2;
+  if (graph.parameters + graph.statisticsSize > file.bytes.size() / VALUE_BYTES_MIN) {
+    configs::fail("the weights ", file.path, " do not fit the network: it needs ",
+        graph.parameters + graph.statisticsSize, " values, and the file has ", file.bytes.size(),
+        " bytes. Choose the experiment that has trained them");
+  }
   model.parameters = nn::zeros(graph.parameters);
   model.statistics = nn::zeros(graph.statisticsSize);
   model.report = loadWeights(file, graph, nullptr, model.parameters, model.statistics);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "configs/language/failure.h"
+#include "io/datasets/fetch.h"
 
 namespace runner {
 
@@ -19,6 +20,8 @@ constexpr kj::StringPtr MEAN_IMAGE = "mean_image"_kj;
 
 // Of a side of an image, and of the number of classes.
 constexpr uint64_t NUMBER_MAX = 1 << 24;
+// Of an image: no network takes larger ones.
+constexpr double VALUES_MAX = 1 << 28;
 
 kj::Array<float> meanImageOf(const io::DataConfig& config) {
   kj::Array<float> mean;
@@ -47,6 +50,20 @@ kj::Maybe<kj::Array<uint>> numbersIn(kj::StringPtr text, uint count) {
   return numbers.releaseAsArray();
 }
 
+// Returns `text` with `address` as messages show it. People pass weights on.
+kj::String withoutSecrets(kj::StringPtr text, kj::StringPtr address) {
+  auto shown = io::shownAddress(address);
+  kj::Vector<kj::String> pieces;
+  auto at = text.begin();
+  while (auto found = ::strstr(at, address.cStr())) {
+    pieces.add(kj::heapString(at, found - at));
+    pieces.add(kj::str(shown));
+    at = found + address.size();
+  }
+  pieces.add(kj::str(at));
+  return kj::strArray(pieces, "");
+}
+
 kj::Array<kj::String> linesOf(kj::StringPtr text) {
   kj::Vector<kj::String> lines;
   for (;;) {
@@ -65,7 +82,13 @@ kj::Array<kj::String> linesOf(kj::StringPtr text) {
 kj::Array<Note> notesOf(
     kj::StringPtr resolved, const Experiment& experiment, const ModelFacts& facts) {
   kj::Vector<Note> notes;
-  notes.add(Note{EXPERIMENT, kj::str(resolved)});
+  auto text = kj::str(resolved);
+  for (auto place: {&experiment.data.source, &experiment.data.validationSource}) {
+    KJ_IF_MAYBE(address, *place) {
+      if (io::isAddress(*address)) text = withoutSecrets(text, *address);
+    }
+  }
+  notes.add(Note{EXPERIMENT, kj::mv(text)});
   auto& shape = facts.imageShape;
   notes.add(Note{SHAPE, kj::str(shape.channels, ',', shape.height, ',', shape.width)});
   notes.add(Note{CLASSES, kj::str(facts.graph.classes)});
@@ -89,6 +112,7 @@ kj::Maybe<WeightsNotes> readNotes(const WeightsFile& file) {
   }
   constexpr uint DIMENSIONS = 3;
   KJ_IF_MAYBE(shape, numbersIn(file.note(SHAPE).orDefault(""), DIMENSIONS)) {
+    if (double((*shape)[0]) * (*shape)[1] * (*shape)[2] > VALUES_MAX) wrong(SHAPE);
     notes.facts.shape = {(*shape)[0], (*shape)[1], (*shape)[2]};
   } else {
     wrong(SHAPE);
