@@ -28,6 +28,7 @@ SETTINGS = {
     "mxnet_test_data": [
         "sweep.zip={ 'data.dataset' = ['image_folder'], 'data.batch_size' = [4] }",
     ],
+    "own_photos": ["data.resize_short_side=0", "sweep.grid={ 'train.seed' = [1] }"],
     "schlag_async": ["data.held_out=10"],
     "tf_replica_async": ["data.held_out=10"],
     "tf_replica_sync": ["data.held_out=10"],
@@ -58,6 +59,7 @@ NEED_SOURCE = [
     "mxnet_ilsvrc12_dist_sync",
     "mxnet_ilsvrc12_ec2",
     "mxnet_ilsvrc12_single",
+    "own_photos",
 ]
 
 def config_tests(files):
