@@ -55,8 +55,9 @@ kj::Array<float> meanImageOf(const TrainedModel& model) {
   return mean;
 }
 
-// Finishes a model whose experiment is read.
-void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts) {
+// Finishes a model whose experiment is read. The biases that one of `skip` names are 0.
+void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts,
+    kj::ArrayPtr<const kj::String> skip = nullptr) {
   auto& experiment = model.experiment();
   model.path = kj::str(file.path);
   model.imageShape = facts.shape;
@@ -71,10 +72,16 @@ void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts) 
   }
   model.parameters = nn::zeros(graph.parameters);
   model.statistics = nn::zeros(graph.statisticsSize);
-  model.report = loadWeights(file, graph, nullptr, model.parameters, model.statistics);
+  model.report = loadWeights(file, graph, skip, model.parameters, model.statistics);
   KJ_IF_MAYBE(why, model.report.whyIncomplete()) {
     configs::fail("the weights ", file.path, " do not fit the network: ", *why,
         ". Choose the experiment that has trained them");
+  }
+  for (auto& name: model.report.skipped) {
+    if (name.endsWith("_bias")) continue;
+    configs::fail("model.skip leaves out `", name,
+        "`, without which the network computes nothing of use. Only biases may be left out here, "
+        "because a layer without a bias computes the same as one with a bias of 0");
   }
   KJ_IF_MAYBE(epoch, file.note("epoch")) model.epoch = kj::str(*epoch);
   if (experiment.data.augment.meanImage && model.meanImage.size() == 0) {
@@ -91,7 +98,7 @@ TrainedModel openTrained(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> o
     if (model.loaded.experiment == nullptr) return model;
     auto& experiment = model.experiment();
     KJ_IF_MAYBE(start, experiment.start) {
-      fill(model, openWeights(start->path), datasetFacts(experiment.data));
+      fill(model, openWeights(start->path), datasetFacts(experiment.data), start->skip);
       return model;
     }
     configs::fail(path,

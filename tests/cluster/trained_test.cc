@@ -108,6 +108,40 @@ TEST_CASE("evaluate: weights are enough without their run") {
   CHECK(numberIn(outputOf({"evaluate", best, "--json"}), "accuracy") == numberIn(here, "accuracy"));
 }
 
+TEST_CASE("evaluate: biases that the weights lack can be left out, and nothing else") {
+  // The network of MLP, without biases.
+  auto folder = newFolder();
+  auto file = kj::str(folder, "/mlp.toml");
+  writeFile(file, R"(name = "mlp"
+data = { dataset = "fashion_mnist", batch_size = 100, augment = { scale = 0.00390625 } }
+train = { steps = 20, optimizer = { kind = "sgd", learning_rate = 0.05 } }
+[model]
+init = { kind = "xavier" }
+layers = [
+  { kind = "dense", name = "fc1", units = 128, bias = false }, { kind = "relu" },
+  { kind = "dense", name = "fc2", units = 64, bias = false }, { kind = "relu" },
+  { kind = "dense", name = "fc3", units = 10, bias = false },
+]
+)");
+  auto run = train(file);
+  auto weights = kj::str("model.weights=", run.folder);
+  auto json =
+      outputOf({"evaluate", MLP, "--json", "--set", weights, "--set", "model.skip=[\"*_bias\"]"});
+  // Two workers add their losses in another order than one.
+  auto own = outputOf({"evaluate", run.folder, "--json"});
+  CHECK(numberIn(json, "loss") == doctest::Approx(numberIn(own, "loss")).epsilon(1e-9));
+  CHECK(numberIn(json, "accuracy") == numberIn(own, "accuracy"));
+
+  auto ended = command({"evaluate", MLP, "--set", weights});
+  CHECK(ended.exitCode == 2);
+  CHECK(
+      contains(ended.errors, "it does not have fc1_bias, fc2_bias, fc3_bias. Its layers probably"));
+  ended =
+      command({"evaluate", MLP, "--set", weights, "--set", "model.skip=[\"*_bias\", \"fc3*\"]"});
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "model.skip leaves out `fc3_weight`, without which"));
+}
+
 TEST_CASE("predict: says of each file what evaluate counts") {
   auto folder = photos();
   auto source = kj::str("data.source=", folder);

@@ -1,9 +1,11 @@
-// A file of weights, of any system, for a network that starts from it.
+// A file of weights, of any system, for a network that starts from it, and what the file says about
+// itself.
 #include <kj/debug.h>
 #include <math.h>
 
 #include "nn/network/graph.h"
 #include "runner/weights/load_weights.h"
+#include "runner/weights/weights_notes.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace fuzz {
@@ -53,6 +55,7 @@ void feed(Bytes input) {
   must(report.skipped.size() == 1, "one array was skipped");
   for (float x: parameters) must(isfinite(x), "weights are finite");
   for (float x: statistics) must(isfinite(x), "statistics are finite");
+  runner::readNotes(file);
   auto& skipped = graph.keys[graph.keys.size() - 2];
   must(parameters[skipped.offset] == UNTOUCHED, "what was skipped keeps its value");
 }
