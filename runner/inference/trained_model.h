@@ -38,8 +38,7 @@ struct TrainedModel {
 // Opens what `path` names, with `overrides` (`a.b=value`) laid over its experiment:
 //   - a run: its last weights, with the run's experiment;
 //   - a file of weights of this program, which contains its experiment;
-//   - an experiment file (.toml) with model.weights, which may come from another system. Biases
-//   that
+//   - an experiment file (.toml) with model.weights, which may come from another system. Biases that
 //     model.skip names are 0, as in a network without them.
 // Reads no images, unless the file of weights lacks the mean image or the classes.
 //
