@@ -4,8 +4,9 @@
 Each FOLDER has case.json, images.f32, pixels.f32 and logits.f32, some models (*.onnx, *.py), and
 perhaps stored images. Prints one line of JSON per folder: the largest logit, and for each way to
 run the network the largest difference from the program's logits. For probabilities, it is the
-largest difference of a probability. For preprocess(), it is that of a normalised value, or for
-photographs the mean difference of the worst one. Exit code 77: a package is missing.
+largest difference of a probability. For preprocess(), it is that of a normalised value,
+beside the mean one. For photographs, there is only the mean of the worst one. Exit code 77: a
+package is missing.
 """
 
 import importlib.util
@@ -103,13 +104,14 @@ def check_preprocessing(folder, case, images):
         one = script.preprocess(torch.from_numpy(stored[0])).numpy()
         if not (one == views[0]).all():
             sys.exit("preprocess() of one image differs from that of several")
-        return {"preprocess": float(numpy.abs(views - images).max())}
-    differences = []
+        apart = numpy.abs(views - images)
+        return {"preprocess": float(apart.max()), "preprocess_mean": float(apart.mean())}
+    means = []
     from PIL import Image
     for path in sorted(folder.glob("*.jpg"), key=lambda path: int(path.stem)):
         view = script.preprocess(Image.open(path)).numpy()
-        differences.append(float(numpy.abs(view - images[int(path.stem)]).mean()))
-    return {"preprocess": max(differences)} if differences else {}
+        means.append(float(numpy.abs(view - images[int(path.stem)]).mean()))
+    return {"preprocess_mean": max(means)} if means else {}
 
 
 def main():
