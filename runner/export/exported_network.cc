@@ -38,8 +38,9 @@ kj::Array<uint64_t> ExportedNetwork::shapeOf(const nn::Key& key) const {
 
 kj::Array<kj::String> ExportedNetwork::classNames() const {
   // Names of folders may hold any bytes. This replaces what is not UTF-8 by U+FFFD.
-  return KJ_MAP(name, graph.classNames) {
-    return kj::String(kj::decodeUtf16(kj::encodeUtf16(name)));
+  return KJ_MAP(label, kj::indices(graph.classNames)) {
+    auto& name = graph.classNames[label];
+    return name.size() == 0 ? kj::str(label) : kj::String(kj::decodeUtf16(kj::encodeUtf16(name)));
   };
 }
 

@@ -23,7 +23,8 @@ struct ExportedNetwork {
   // The shape of a weight of `node`: O×I×H×W or O×I. Of other arrays: their size alone.
   kj::Array<uint64_t> shapeOf(const nn::Key& key) const;
 
-  // The names of the classes, as well-formed UTF-8. Empty: unknown.
+  // The names of the classes, as well-formed UTF-8. One that is empty becomes its number. Empty if
+  // none is known.
   kj::Array<kj::String> classNames() const;
 
   // Returns the node whose output has the logits. It is never a Dropout.

@@ -88,6 +88,7 @@ kj::String Preprocessing::toJson() const {
 Preprocessing preprocessingOf(const io::DataConfig& config, const io::Augmenter& augmenter) {
   auto& augment = config.augment;
   return {.images = config.dataset->source->shape,
+      .view = augmenter.shape,
       .resizeShortSide = config.resizeShortSide,
       .crop = augment.crop,
       .centreCrop = augment.resizes() ? augment.centreCrop : 0,

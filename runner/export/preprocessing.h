@@ -14,7 +14,8 @@ using kj::uint;
 // How the centre view of an image is made, as validation does it: resize, cut out of the middle,
 // then y = (x - mean) · factor.
 struct Preprocessing {
-  io::ImageShape images;  // as the data set has them; all zero if they differ
+  io::ImageShape images;  // of the data set; all zero if the user's own images are
+  io::ImageShape view;    // what the network takes
   uint resizeShortSide;   // 0: not resized
   // The crop, in pixels per side; 0: the whole image. With `centreCrop`, which is a share of the
   // shorter side, a square of that size is resized to `crop`. Otherwise it is 0.

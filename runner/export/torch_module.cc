@@ -132,9 +132,8 @@ kj::String torchScript(const ExportedNetwork& network, const Preprocessing& prep
                       ? kj::str("    del tensors[\"", MEAN_IMAGE, "\"]  # see preprocess()\n")
                       : kj::str();
   return kj::str(introduction(network), IMPORTS, classNamesOf(network), "\n\n",
-      torchNetwork(network.graph, names), "\n\n",
-      torchPreprocess(preprocessing, network.graph.inputShape().channels), "\n", READING, dropMean,
-      MAIN);
+      torchNetwork(network.graph, names), "\n\n", torchPreprocess(preprocessing), "\n", READING,
+      dropMean, MAIN);
 }
 
 kj::Array<kj::byte> torchWeights(

@@ -91,20 +91,23 @@ TEST_CASE("torchNetwork: one line per layer, and a name of its own for what is r
 
 TEST_CASE("torchPreprocess: only the steps that validation has") {
   Preprocessing steps{.images = {1, 28, 28},
+      .view = {1, 28, 28},
       .means = kj::heapArray<float>({0}),
       .factors = kj::heapArray<float>({1})};
-  auto plain = torchPreprocess(steps, 1);
+  auto plain = torchPreprocess(steps);
   CHECK(contains(plain, "convert(\"L\")"));
-  CHECK(contains(plain, "if x.shape[1:] != (1, 28, 28):"));
+  CHECK(contains(plain, "if x.shape[2:] != (28, 28):"));
   for (auto step: {"interpolate"_kj, "top"_kj, "F.pad"_kj, "new_tensor("_kj}) {
     CHECK_FALSE(contains(plain, step));
   }
-  Preprocessing photographs{.crop = 224,
+  Preprocessing photographs{.view = {3, 224, 224},
+      .crop = 224,
       .centreCrop = 0.875,
       .means = kj::arr(123.68f, 116.779f, 103.939f),
       .factors = kj::arr(1.0f, 1.0f, 1.0f)};
-  auto resized = torchPreprocess(photographs, 3);
+  auto resized = torchPreprocess(photographs);
   CHECK(contains(resized, "convert(\"RGB\")"));
+  CHECK_FALSE(contains(resized, "cover("));
   CHECK(contains(resized, "side = max(1, int(min(height, width) * 0.875 + 0.5))"));
   CHECK(contains(resized, "x = x - x.new_tensor([123.68, 116.779, 103.939]).reshape"));
   CHECK_FALSE(contains(resized, "x = x * "));

@@ -16,6 +16,23 @@ constexpr kj::StringPtr HEAD = R"(def preprocess(image):
     """
 )"_kj;
 
+constexpr kj::StringPtr COVER = R"(def cover(x, height, width):
+    """Resizes the middle of images: as much of them as has the sides' ratio of the new size."""
+    scale = min(x.shape[2] / height, x.shape[3] / width)
+
+    def weights(size, new):
+        pixels = torch.arange(size, dtype=torch.float64) + 0.5 - size / 2
+        centres = (torch.arange(new, dtype=torch.float64) + 0.5 - new / 2) * scale
+        triangles = 1 - (pixels - centres[:, None]).abs() / max(scale, 1)
+        values = triangles.clamp(min=0) * (pixels.abs() < (new * scale + 1) / 2)
+        return (values / values.sum(1, keepdim=True)).to(x)
+
+    x = weights(x.shape[2], height) @ x @ weights(x.shape[3], width).T
+    return torch.floor(x + 0.5)
+
+
+)"_kj;
+
 // Puts lines together, with the indentation of a function's body.
 class Lines {
 public:
@@ -40,22 +57,20 @@ void addConversion(Lines& lines, uint channels) {
   lines.add("x = image.float().reshape(-1, *image.shape[-3:])");
 }
 
-void addSizeCheck(Lines& lines, io::ImageShape images) {
-  lines.add("if x.shape[1:] != (", images.channels, ", ", images.height, ", ", images.width, "):");
-  lines.add("    raise ValueError(f\"the network was trained on images of ", io::sizeOf(images),
-      " pixels with ", images.channels, " channel", images.channels == 1 ? "" : "s",
-      ", not on {x.shape[3]}×{x.shape[2]}, {x.shape[1]}\")");
+// Makes images that have other sizes than `from` as large as `to`.
+void addCover(Lines& lines, io::ImageShape from, io::ImageShape to) {
+  lines.add("if x.shape[2:] != (", from.height, ", ", from.width, "):  # not of the data set");
+  lines.add("    x = cover(x, ", to.height, ", ", to.width, ")");
 }
 
-void addResize(Lines& lines, uint shortSide) {
-  lines.add("# What an import does: to ", shortSide,
-      " pixels on the shorter side, in whole grey "
-      "levels.");
-  lines.add("shorter = min(x.shape[2:])");
-  lines.add(
-      "size = [(2 * side * ", shortSide, " + shorter) // (2 * shorter) for side in x.shape[2:]]");
-  lines.add("x = F.interpolate(x, size, mode=\"bilinear\", align_corners=False)");
-  lines.add("x = torch.floor(x + 0.5)");
+void addResize(Lines& lines, uint shortSide, kj::StringPtr indentation) {
+  auto add = [&](kj::StringPtr line) { lines.add(indentation, line); };
+  add("# As an import does, in whole grey levels.");
+  add("shorter = min(x.shape[2:])");
+  add(kj::str(
+      "size = [(2 * side * ", shortSide, " + shorter) // (2 * shorter) for side in x.shape[2:]]"));
+  add("x = F.interpolate(x, size, mode=\"bilinear\", align_corners=False)");
+  add("x = torch.floor(x + 0.5)");
 }
 
 void addResizedCrop(Lines& lines, double centreCrop, uint crop) {
@@ -81,10 +96,11 @@ kj::String paddingArguments(const Preprocessing& steps) {
 
 void addCrop(Lines& lines, const Preprocessing& steps) {
   uint crop = steps.crop;
+  if (steps.images.size() == 0) {
+    lines.add("if min(x.shape[2:]) < ", crop - kj::min(crop, 2 * steps.pad), ":  # too small");
+    lines.add("    x = cover(x, ", crop, ", ", crop, ")");
+  }
   lines.add("height, width = x.shape[2:]");
-  lines.add("if min(height, width) < ", crop - kj::min(crop, 2 * steps.pad), ":");
-  lines.add("    raise ValueError(f\"no crop of ", crop, "×", crop,
-      " pixels fits in an image of {width}×{height}\")");
   lines.add("top, left = (height - ", crop, ") // 2, (width - ", crop, ") // 2");
   if (steps.pad > 0) {
     lines.add("if top < 0 or left < 0:  # the crop reaches over the edge");
@@ -112,13 +128,28 @@ void addNormalisation(Lines& lines, const Preprocessing& steps) {
   if (steps.multiplies()) lines.add("x = x * ", listOf(steps.factors));
 }
 
+// Adds what makes an image of the size that the data set stores.
+void addStored(Lines& lines, const Preprocessing& steps) {
+  uint shortSide = steps.resizeShortSide;
+  if (steps.images.size() > 0) {
+    auto stored = shortSide > 0 ? io::resizedShape(steps.images, shortSide) : steps.images;
+    addCover(lines, steps.images, stored);
+    if (shortSide > 0) {
+      lines.add("else:");
+      addResize(lines, shortSide, "    ");
+    }
+    return;
+  }
+  if (shortSide > 0) addResize(lines, shortSide, "");
+  if (steps.crop == 0) addCover(lines, steps.view, steps.view);
+}
+
 }  // namespace
 
-kj::String torchPreprocess(const Preprocessing& steps, uint channels) {
+kj::String torchPreprocess(const Preprocessing& steps) {
   Lines lines;
-  addConversion(lines, channels);
-  if (steps.images.size() > 0) addSizeCheck(lines, steps.images);
-  if (steps.resizeShortSide > 0) addResize(lines, steps.resizeShortSide);
+  addConversion(lines, steps.view.channels);
+  addStored(lines, steps);
   if (steps.centreCrop > 0) {
     addResizedCrop(lines, steps.centreCrop, steps.crop);
   } else if (steps.crop > 0) {
@@ -126,7 +157,9 @@ kj::String torchPreprocess(const Preprocessing& steps, uint channels) {
   }
   addNormalisation(lines, steps);
   lines.add("return x.reshape(*image.shape[:-3], *x.shape[1:])");
-  return kj::str(HEAD, lines.text());
+  auto text = kj::str(HEAD, lines.text());
+  bool covers = steps.images.size() > 0 || steps.centreCrop == 0;
+  return covers ? kj::str(COVER, text) : kj::mv(text);
 }
 
 }  // namespace runner

@@ -8,8 +8,9 @@ namespace runner {
 // The name of a mean image among the tensors of the exported file.
 constexpr kj::StringPtr MEAN_IMAGE = "mean_image"_kj;
 
-// Returns the code of a function preprocess(), for images with `channels` channels. It calls
-// read_tensors() if there is a mean image.
-kj::String torchPreprocess(const Preprocessing& preprocessing, uint channels);
+// Returns the code of a function preprocess(), and of what it calls. Only read_tensors(), which has
+// a mean image, is not part of it. Images of other sizes than those of the data set are treated as
+// io::ImageFitter does.
+kj::String torchPreprocess(const Preprocessing& preprocessing);
 
 }  // namespace runner

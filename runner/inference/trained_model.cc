@@ -69,6 +69,7 @@ void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts) 
     configs::fail("the weights ", file.path, " do not fit the network: ", *why,
         ". Choose the experiment that has trained them");
   }
+  KJ_IF_MAYBE(digest, file.note("experiment_sha256")) model.digest = kj::str(*digest);
   KJ_IF_MAYBE(epoch, file.note("epoch")) model.epoch = kj::str(*epoch);
   if (experiment.data.augment.meanImage && model.meanImage.size() == 0) {
     model.meanImage = meanImageOf(model);

@@ -16,9 +16,10 @@ struct TrainedModel {
   kj::Array<float> parameters;
   kj::Array<float> statistics;
   LoadReport report;
-  io::ImageShape imageShape;    // of the stored images; if they differ, of those in a batch
-  kj::Array<float> meanImage;   // empty if the experiment subtracts none
-  kj::Maybe<kj::String> epoch;  // of the weights, if their file says so: those of the best epoch
+  io::ImageShape imageShape;     // of the stored images; if they differ, of those in a batch
+  kj::Array<float> meanImage;    // empty if the experiment subtracts none
+  kj::Maybe<kj::String> digest;  // of the experiment that has trained it, if the file says so
+  kj::Maybe<kj::String> epoch;   // of the weights, if their file says so: those of the best epoch
 
   const Experiment& experiment() const { return KJ_ASSERT_NONNULL(loaded.experiment); }
   // Returns the augmentation of its images. The model must outlive it.

@@ -9,6 +9,7 @@
 #include "configs/language/random.h"
 #include "io/datasets/datasets.h"
 #include "io/images/crop_reader.h"
+#include "io/images/fitted_image.h"
 #include "io/testing/scratch.h"
 #include "nn/cpu/cpu.h"
 #include "nn/network/fold_batch_norms.h"
@@ -196,6 +197,26 @@ struct RealImages {
   kj::Vector<kj::Array<kj::byte>> stored;
   io::Encoding encoding;
 
+  // Files of the user, for a network that was trained on images of shape `stored`.
+  RealImages(const io::DataConfig& config, io::ImageShape stored,
+      kj::ArrayPtr<const kj::Array<kj::byte>> files)
+      : encoding(io::Encoding::JPEG) {
+    shape = io::batchShapeOf(config.augment, stored);
+    io::Augmenter augmenter(config.augment, shape, stored, nullptr);
+    steps = runner::preprocessingOf(config, augmenter);
+    io::ImageFitter fitter(config, stored, augmenter);
+    io::CropReader reader(augmenter);
+    images = kj::heapArray<float>(files.size() * shape.size());
+    for (auto i: kj::indices(files)) {
+      auto fit = fitter.fit(files[i]);
+      io::Record record{0, 0, fit.encoding, fit.shape, fit.bytes};
+      reader.apply(record, augmenter.centre(fit.shape),
+          images.slice(i * shape.size(), (i + 1) * shape.size()));
+      this->stored.add(kj::heapArray<kj::byte>(files[i]));
+    }
+    pixels = kj::heapArray<float>(images.asPtr());  // nothing is subtracted
+  }
+
   // The first `count` images: of validation, or if that has fewer, of training.
   RealImages(io::DataConfig& config, uint count) {
     auto silent = [](kj::StringPtr, uint64_t, uint64_t) {};
@@ -310,6 +331,36 @@ TEST_CASE("preprocess() resizes images as an import does, and pads them with a g
     // Both round to whole grey levels. The last bit decides about one value in a hundred.
     CHECK((*all)[0].number("preprocess") <= 1);
     CHECK((*all)[0].number("preprocess_mean") < 0.01);
+  } else {
+    SKIP_CASE(NO_PACKAGES);
+  }
+}
+
+TEST_CASE("preprocess() makes of photographs what `runner predict` does") {
+  auto python = torchPython();
+  if (python == "") SKIP_CASE(NO_TORCH);
+  if (io::sharedDatasets("imagenet-sample/labels.tsv") == nullptr) {
+    SKIP_CASE("RUNNER_DATASETS has no imagenet-sample");
+  }
+  setCache();
+  auto source = io::testConfig("image_folder");
+  source.augment.crop = 32;
+  RealImages photographs(source, 16);
+  kj::Vector<kj::Own<CaseFolder>> folders;
+  auto add = [&](kj::StringPtr dataset, io::ImageShape stored, uint crop) {
+    auto config = io::testConfig(dataset);
+    config.augment.crop = crop;
+    RealImages fitted(config, stored, photographs.stored);
+    folders.add(exportAll("mlp", fitted, CLASSES));
+  };
+  add("cifar10", {3, 32, 32}, 28);
+  add("fashion_mnist", {1, 28, 28}, 0);
+  add("image_folder", {3, 40, 60}, 0);
+  add("image_folder", {3, 0, 0}, 450);  // larger than most photographs
+  KJ_IF_MAYBE(all, check(python, folders)) {
+    REQUIRE(all->size() == folders.size());
+    // In grey levels: both round, and Pillow rounds greys first.
+    for (auto& each: *all) CHECK(each.number("preprocess_mean") < 0.1);
   } else {
     SKIP_CASE(NO_PACKAGES);
   }
