@@ -8,6 +8,7 @@
 #include "runner/commands/diff_command.h"
 #include "runner/commands/evaluate_command.h"
 #include "runner/commands/explain_command.h"
+#include "runner/commands/export_command.h"
 #include "runner/commands/host_command.h"
 #include "runner/commands/inspect_command.h"
 #include "runner/commands/predict_command.h"
@@ -41,6 +42,7 @@ public:
         table(commandLine),
         evaluate(commandLine),
         predict(commandLine),
+        exportModel(commandLine),
         inspect(commandLine),
         data(commandLine),
         diff(commandLine),
@@ -78,6 +80,7 @@ public:
     add("table", table, "print the table of runs, and write their report");
     add("evaluate", evaluate, "compute the validation figures of a trained network");
     add("predict", predict, "say what a trained network takes images for");
+    add("export", exportModel, "write a trained network for other programs");
     add("inspect", inspect, "show what a checkpoint or a file of weights holds");
     add("diff", diff, "show where two checkpoints or files of weights differ");
     add("data", data, "show and check what a data set holds");
@@ -100,6 +103,7 @@ private:
   TableCommand table;
   EvaluateCommand evaluate;
   PredictCommand predict;
+  ExportCommand exportModel;
   InspectCommand inspect;
   DataCommand data;
   DiffCommand diff;

@@ -83,6 +83,7 @@ void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts,
         "`, without which the network computes nothing of use. Only biases may be left out here, "
         "because a layer without a bias computes the same as one with a bias of 0");
   }
+  KJ_IF_MAYBE(digest, file.note("experiment_sha256")) model.digest = kj::str(*digest);
   KJ_IF_MAYBE(epoch, file.note("epoch")) model.epoch = kj::str(*epoch);
   if (experiment.data.augment.meanImage && model.meanImage.size() == 0) {
     model.meanImage = meanImageOf(model);

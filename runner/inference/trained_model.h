@@ -16,9 +16,10 @@ struct TrainedModel {
   kj::Array<float> parameters;
   kj::Array<float> statistics;
   LoadReport report;
-  io::ImageShape imageShape;    // of the stored images; if they differ, of those in a batch
-  kj::Array<float> meanImage;   // empty if the experiment subtracts none
-  kj::Maybe<kj::String> epoch;  // of the weights, if their file says so: those of the best epoch
+  io::ImageShape imageShape;     // of the stored images; if they differ, of those in a batch
+  kj::Array<float> meanImage;    // empty if the experiment subtracts none
+  kj::Maybe<kj::String> digest;  // of the experiment that has trained it, if the file says so
+  kj::Maybe<kj::String> epoch;   // of the weights, if their file says so: those of the best epoch
 
   const Experiment& experiment() const { return KJ_ASSERT_NONNULL(loaded.experiment); }
   // Returns the augmentation of its images. The model must outlive it.
@@ -38,8 +39,8 @@ struct TrainedModel {
 // Opens what `path` names, with `overrides` (`a.b=value`) laid over its experiment:
 //   - a run: its last weights, with the run's experiment;
 //   - a file of weights of this program, which contains its experiment;
-//   - an experiment file (.toml) with model.weights, which may come from another system. Biases that
-//     model.skip names are 0, as in a network without them.
+//   - an experiment file (.toml) with model.weights, which may come from another system. Biases
+//     that model.skip names are 0, as in a network without them.
 // Reads no images, unless the file of weights lacks the mean image or the classes.
 //
 // Throws, with the way out, if there are no such weights, or if they do not fit the network. If the

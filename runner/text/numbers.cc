@@ -92,6 +92,13 @@ kj::String durationText(double seconds) {
   return kj::str(hours, ':', twoDigits(minutes), ':', rest);
 }
 
+kj::String shortest(float value) {
+  char buffer[64];
+  auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);
+  KJ_ASSERT(error == std::errc());
+  return kj::heapString(buffer, end - buffer);
+}
+
 kj::String grouped(uint64_t n) {
   auto digits = kj::str(n);
   kj::Vector<char> out;

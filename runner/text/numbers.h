@@ -35,6 +35,9 @@ kj::String withExponent(double value, uint decimals);
 // Returns `value` as C's `%g`, with at most six digits. A NaN is `nan`.
 kj::String sixDigits(double value);
 
+// Returns the shortest text from which a program reads this float again: `0.1`, `1e-05`.
+kj::String shortest(float value);
+
 // Returns `text` at the right of `width` columns, where each byte counts as a column. A wider text
 // is returned unchanged.
 kj::String alignedRight(kj::StringPtr text, size_t width);

@@ -51,6 +51,16 @@ TEST_CASE("wholeNumber: takes any number") {
   CHECK(wholeNumber(kj::inf()) == 1ull << 53);
 }
 
+TEST_CASE("shortest: writes no digit that a float does not need, and each that it needs") {
+  CHECK(shortest(0.1f) == "0.1");
+  CHECK(shortest(-3) == "-3");
+  CHECK(shortest(1e-5f) == "1e-05");
+  CHECK(shortest(1 / 58.0f) == "0.01724138");
+  CHECK(shortest(std::nextafter(0.1f, 1.0f)) == "0.10000001");
+  CHECK(shortest(16777215.0f / 16777216) == "0.99999994");
+  CHECK(shortest(8589973504.0f) == "8589973504");
+}
+
 TEST_CASE("roundedTo: gives the value that fixedPoint() shows") {
   CHECK(roundedTo(0.1234567, 6) == 0.123457);
   CHECK(roundedTo(-2.5004, 3) == -2.5);

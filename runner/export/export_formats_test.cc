@@ -1,0 +1,103 @@
+#include "runner/export/export_formats.h"
+
+#include <dirent.h>
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "io/testing/scratch.h"
+#include "runner/system/files.h"
+#include "tests/text.h"
+
+namespace runner {
+namespace {
+
+const ExportFormat& format(kj::StringPtr name) {
+  return *io::row(EXPORT_FORMATS, name);
+}
+
+uint filesIn(kj::StringPtr folder) {
+  uint count = 0;
+  auto open = ::opendir(folder.cStr());
+  REQUIRE(open != nullptr);
+  while (auto entry = ::readdir(open)) count += entry->d_name[0] != '.';
+  ::closedir(open);
+  return count;
+}
+
+ExportedFile fileOf(kj::String path, kj::StringPtr text) {
+  return {kj::mv(path), kj::heapArray<kj::byte>(text.asBytes())};
+}
+
+TEST_CASE("Export: a script must end in .py, and its weights replace no other file") {
+  io::Scratch scratch;
+  auto& torch = format("torch");
+  auto misfit = [&](kj::StringPtr name) {
+    return torch.misfit(scratch.path(name)).orDefault(kj::str("none"));
+  };
+  CHECK(misfit("network.py") == "none");
+  CHECK(tests::contains(misfit("network"), "/network` must end in .py, such as network.py"));
+  CHECK(tests::contains(misfit(".py"), "must end in .py"));
+  // An earlier export may be replaced, but not the weights of a run.
+  scratch.write("weights.safetensors", "trained"_kj.asBytes());
+  CHECK(tests::contains(misfit("weights.py"), "/weights.safetensors, which does not belong to"));
+  scratch.write("weights.py", "exported"_kj.asBytes());
+  CHECK(misfit("weights.py") == "none");
+  CHECK(format("onnx").misfit("network") == nullptr);
+}
+
+TEST_CASE("Export: files are replaced together, and nothing is left behind after an error") {
+  io::Scratch scratch;
+  scratch.write("a", "old"_kj.asBytes());
+  auto first = kj::arr(fileOf(scratch.path("a"), "new"), fileOf(scratch.path("b"), "beside"));
+  writeExported(first);
+  CHECK(readWhole(scratch.path("a"), 100) == "new");
+  CHECK(readWhole(scratch.path("b"), 100) == "beside");
+  auto second = kj::arr(fileOf(scratch.path("a"), "newer"), fileOf(scratch.path("no/b"), "beside"));
+  CHECK(tests::contains(
+      io::thrownBy([&]() { writeExported(second); }), "no/b: No such file or directory"));
+  CHECK(readWhole(scratch.path("a"), 100) == "new");
+  CHECK(filesIn(scratch.path("")) == 2);
+}
+
+TEST_CASE("Export: a file that cannot be written to its end leaves the old ones") {
+  io::Scratch scratch;
+  scratch.write("a", "old"_kj.asBytes());
+  constexpr size_t MOST = 100'000;
+  rlimit before;
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  rlimit limited = {MOST, before.rlim_max};
+  auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &limited) == 0);
+  KJ_DEFER({
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    ::signal(SIGXFSZ, handler);
+  });
+  auto files = kj::arr(fileOf(scratch.path("a"), "new"),
+      ExportedFile{scratch.path("b"), kj::heapArray<kj::byte>(2 * MOST)});
+  CHECK(tests::contains(io::thrownBy([&]() { writeExported(files); }), "/b: File too large"));
+  CHECK(readWhole(scratch.path("a"), 100) == "old");
+  CHECK(filesIn(scratch.path("")) == 1);
+}
+
+TEST_CASE("Export: the formats write the script last, after its weights") {
+  configs::Diagnostics diagnostics;
+  nn::GraphBuilder builder({1, 2, 2}, diagnostics);
+  nn::NodeId images = 0;
+  auto graph =
+      builder.finish(builder.add("fc", nn::Dense{2, false}, kj::arrayPtr(&images, 1), {}), {});
+  float parameters[8] = {};
+  ExportedNetwork network{graph, parameters, nullptr, nullptr};
+  Preprocessing steps{.means = kj::heapArray<float>({0}), .factors = kj::heapArray<float>({1})};
+  auto torch = format("torch").write(network, steps, {}, "x/network.py");
+  REQUIRE(torch.size() == 2);
+  CHECK(torch[0].path == "x/network.safetensors");
+  CHECK(torch[1].path == "x/network.py");
+  auto onnx = format("onnx").write(network, steps, {}, "network.onnx");
+  REQUIRE(onnx.size() == 1);
+  CHECK(onnx[0].path == "network.onnx");
+  CHECK(onnx[0].bytes.size() > 100);
+}
+
+}  // namespace
+}  // namespace runner

@@ -1,0 +1,43 @@
+// runner/export/preprocessing.h: what an image goes through before the network sees it.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/string.h>
+
+#include "io/data_config.h"
+#include "io/images/augment.h"
+
+namespace runner {
+
+using kj::uint;
+
+// How the centre view of an image is made, as validation does it: resize, cut out of the middle,
+// then y = (x - mean) · factor.
+struct Preprocessing {
+  io::ImageShape images;  // of the data set; all zero if the user's own images are
+  io::ImageShape view;    // what the network takes
+  uint resizeShortSide;   // 0: not resized
+  // The crop, in pixels per side; 0: the whole image. With `centreCrop`, which is a share of the
+  // shorter side, a square of that size is resized to `crop`. Otherwise it is 0.
+  uint crop;
+  double centreCrop;
+  // How far a crop may reach over the edge, and what is there.
+  uint pad;
+  io::Padding padMode;
+  float padValue;
+
+  kj::Array<float> means;    // one per channel, or, as C×H×W, one per value of the view
+  kj::Array<float> factors;  // one per channel
+
+  bool hasMeanImage() const { return means.size() != factors.size(); }
+  bool subtracts() const;   // whether a mean is not 0
+  bool multiplies() const;  // whether a factor is not 1
+
+  // The same as one line of JSON, for people and other programs. A mean image is `true`.
+  kj::String toJson() const;
+};
+
+// `augmenter` must be one that `config` describes.
+Preprocessing preprocessingOf(const io::DataConfig& config, const io::Augmenter& augmenter);
+
+}  // namespace runner
