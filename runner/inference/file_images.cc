@@ -13,7 +13,6 @@
 #include "io/images/fitted_image.h"
 #include "io/paths.h"
 #include "nn/loops/floats.h"
-#include "runner/experiment/model_facts.h"
 #include "runner/system/reason.h"
 
 namespace runner {
@@ -107,7 +106,6 @@ private:
 FileImages::FileImages(TrainedModel& model, uint batchSize)
     : model(model),
       augmenter(model.augmenter()),
-      network(nn::foldBatchNorms(model.graph, model.parameters, model.statistics)),
       rows(kj::heapArray<Row>(batchSize)),
       pixels(nn::zeros(batchSize * model.graph.inputShape().size())),
       means(nn::zeros(batchSize * size_t(model.graph.classes))),
@@ -116,9 +114,7 @@ FileImages::FileImages(TrainedModel& model, uint batchSize)
   uint threads = kj::max(1u, std::thread::hardware_concurrency());
   experiment.data.batchSize = batchSize;
   experiment.cluster.threadsPerWorker = threads;
-  program = programOf(experiment, network.graph);
-  nn::copy(network.parameters, program->parameters());
-  nn::copy(network.statistics, program->statistics());
+  program = model.newProgram();
   for (uint i = 0; i < threads; i++) decoders.add(kj::heap<Decoder>(model, augmenter));
 }
 
@@ -145,7 +141,7 @@ void FileImages::compute(kj::ArrayPtr<const ImageFileName> files, size_t first,
           rows[row], view, files[first + row].path, pixels.slice(row * size, (row + 1) * size));
     });
     program->setBatch(pixels, labels, nullptr);
-    for (uint s = 0; s < network.graph.segments.size(); s++) {
+    for (uint s = 0; s < model.graph.segments.size(); s++) {
       program->forward(nn::Phase::VALIDATE, s);
     }
     auto logits = program->logits();

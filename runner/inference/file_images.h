@@ -5,7 +5,6 @@
 #include <kj/function.h>
 #include <kj/string.h>
 
-#include "nn/network/fold_batch_norms.h"
 #include "runner/inference/trained_model.h"
 
 namespace runner {
@@ -30,8 +29,8 @@ struct FileAnswer {
 };
 
 // Computes on files in the order of their list, with the views of the last validation of a run.
-// Batch norms are folded into convolutions, so that logits differ from those of a validation by
-// rounding. For one thread.
+// Logits differ from those of a validation by rounding, because batches and threads are others. For
+// one thread.
 class FileImages {
 public:
   // Makes a program for batches of `batchSize` images, which uses all cores. Call
@@ -55,7 +54,6 @@ private:
 
   TrainedModel& model;
   const io::Augmenter augmenter;
-  nn::FoldedNetwork network;
   kj::Own<nn::Program> program;
   kj::Vector<kj::Own<Decoder>> decoders;  // one per thread
   kj::Array<Row> rows;

@@ -63,9 +63,9 @@ void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts,
   model.imageShape = facts.shape;
   model.graph = graphOf(experiment, facts);
   auto& graph = model.graph;
-  // A file may claim any network.
-  constexpr uint64_t VALUE_BYTES_MIN = 2;
-  if (graph.parameters + graph.statisticsSize > file.bytes.size() / VALUE_BYTES_MIN) {
+  // A file may claim any network. Values of the file have two bytes or more, and some may be left
+  // out.
+  if (graph.parameters + graph.statisticsSize > file.bytes.size()) {
     configs::fail("the weights ", file.path, " do not fit the network: it needs ",
         graph.parameters + graph.statisticsSize, " values, and the file has ", file.bytes.size(),
         " bytes. Choose the experiment that has trained them");
