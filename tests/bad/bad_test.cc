@@ -177,8 +177,8 @@ TEST_CASE("a misspelt command is answered with the nearest one and with all of t
   auto ended = Command({RUNNER, "chekc", "x.toml"}).wait();
   CHECK(ended.errors ==
         "runner: `chekc` is not a command; did you mean `check`? (check, explain, run, ps, "
-        "attach, stop, scale, table, evaluate, predict, inspect, diff, data, role, host, devices, "
-        "reference)\nTry "
+        "attach, stop, scale, table, evaluate, predict, export, inspect, diff, data, role, host, "
+        "devices, reference)\nTry "
         "'runner "
         "--help' "
         "for more "
