@@ -44,6 +44,21 @@ kj::String bestOf(const SavedFiles& saved) {
   return nullptr;
 }
 
+// Returns a text of the header on one line: its size if it is long, such as an experiment.
+kj::String shortened(kj::StringPtr text) {
+  constexpr size_t SHOWN_MAX = 100;
+  kj::Vector<kj::String> lines;
+  while (text.size() > 0) {
+    size_t end = text.findFirst('\n').orDefault(text.size());
+    lines.add(kj::heapString(text.slice(0, end)));
+    text = text.slice(kj::min(end + 1, text.size()));
+  }
+  auto all = kj::strArray(lines, ", ");
+  if (all.size() <= SHOWN_MAX) return all;
+  return lines.size() > 1 ? kj::str(grouped(lines.size()), " lines")
+                          : kj::str(grouped(all.size()), " characters");
+}
+
 // Returns the lines above the table.
 kj::String headOf(const SavedFiles& saved) {
   uint64_t bytes = 0;
@@ -59,7 +74,7 @@ kj::String headOf(const SavedFiles& saved) {
         " in ", counted(saved.files.size(), "file"), "\n", bestOf(saved), "\n");
   }
   auto notes = KJ_MAP(note, notesIn(saved.files[0].bytes)) {
-    return kj::str(note.name, ": ", note.text, "\n");
+    return kj::str(note.name, ": ", shortened(note.text), "\n");
   };
   return kj::str(saved.path, ": ", size, " in ", counted(saved.files[0].arrays.size(), "array"),
       "\n", kj::strArray(notes, ""), "\n");
