@@ -47,14 +47,17 @@ private:
 };
 
 void addConversion(Lines& lines, uint channels) {
-  bool isGrey = channels == 1;
   lines.add("if not isinstance(image, torch.Tensor):");
   lines.add("    from PIL import ImageOps");
-  lines.add("    image = ImageOps.exif_transpose(image).convert(\"", isGrey ? "L" : "RGB", "\")");
+  lines.add("    image = ImageOps.exif_transpose(image).convert(\"RGB\")");
   lines.add("    pixels = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8)");
-  lines.add(
-      "    image = pixels.reshape(image.height, image.width, ", channels, ").permute(2, 0, 1)");
+  lines.add("    image = pixels.reshape(image.height, image.width, 3).permute(2, 0, 1)");
   lines.add("x = image.float().reshape(-1, *image.shape[-3:])");
+  if (channels == 1) {
+    lines.add("if x.shape[1] == 3:  # colours become grey");
+    lines.add("    shares = x.new_tensor([0.299, 0.587, 0.114]).reshape(-1, 1, 1)");
+    lines.add("    x = (x * shares).sum(1, keepdim=True)");
+  }
 }
 
 // Makes images that have other sizes than `from` as large as `to`.
@@ -150,6 +153,7 @@ kj::String torchPreprocess(const Preprocessing& steps) {
   Lines lines;
   addConversion(lines, steps.view.channels);
   addStored(lines, steps);
+  if (steps.view.channels == 1) lines.add("x = torch.floor(x + 0.5)");
   if (steps.centreCrop > 0) {
     addResizedCrop(lines, steps.centreCrop, steps.crop);
   } else if (steps.crop > 0) {
