@@ -96,7 +96,13 @@ public:
       return kj::str("{\"class\":", inJson(guess.name), ",\"label\":", guess.label,
           ",\"probability\":", guess.probability, "}");
     };
-    auto all = withLogits ? kj::str(",\"logits\":[", kj::strArray(logits, ","), "]") : kj::str();
+    kj::String all;
+    if (withLogits) {
+      auto numbers = KJ_MAP(logit, logits) {
+        return shortest(logit);
+      };
+      all = kj::str(",\"logits\":[", kj::strArray(numbers, ","), "]");
+    }
     print(kj::str(
         "{\"image\":", inJson(image), ",\"top\":[", kj::strArray(each, ","), "]", all, "}\n"));
   }

@@ -57,11 +57,18 @@ kj::Array<ImageFileName> imageFilesAt(
   return files.releaseAsArray();
 }
 
-// What is known of one image of the batch.
+// What is known of one image of a batch.
 struct FileImages::Row {
   kj::Array<kj::byte> file;
   kj::Maybe<io::KeptImage> kept;  // may point to `file`
   kj::Maybe<kj::String> problem;
+};
+
+// Files of the list, as one view shows them.
+struct FileImages::Batch {
+  kj::ArrayPtr<const ImageFileName> files;
+  kj::Array<Row> rows;
+  kj::Array<float> pixels;  // N×C×H×W; 0 in rows without an image
 };
 
 // What one thread decodes with.
@@ -104,17 +111,24 @@ private:
 };
 
 FileImages::FileImages(TrainedModel& model, uint batchSize)
-    : model(model),
-      augmenter(model.augmenter()),
-      rows(kj::heapArray<Row>(batchSize)),
-      pixels(nn::zeros(batchSize * model.graph.inputShape().size())),
-      means(nn::zeros(batchSize * size_t(model.graph.classes))),
-      labels(kj::heapArray<int32_t>(batchSize)) {
+    : model(model), augmenter(model.augmenter()), views(model.experiment().data.views(true)) {
   auto& experiment = KJ_ASSERT_NONNULL(model.loaded.experiment);
   uint threads = kj::max(1u, std::thread::hardware_concurrency());
-  experiment.data.batchSize = batchSize;
   experiment.cluster.threadsPerWorker = threads;
+  // Devices share the rows of a batch equally.
+  uint devices = experiment.cluster.devices.size();
+  batchSize = (batchSize + devices - 1) / devices * devices;
+  experiment.data.batchSize = batchSize;
   program = model.newProgram();
+  for (auto& batch: batches) {
+    batch = kj::heap<Batch>();
+    batch->rows = kj::heapArray<Row>(batchSize);
+    batch->pixels = nn::zeros(batchSize * model.graph.inputShape().size());
+  }
+  means = nn::zeros(batchSize * size_t(model.graph.classes));
+  // A program may skip rows without a label.
+  labels = kj::heapArray<int32_t>(batchSize);
+  for (auto& label: labels) label = 0;
   for (uint i = 0; i < threads; i++) decoders.add(kj::heap<Decoder>(model, augmenter));
 }
 
@@ -122,36 +136,62 @@ FileImages::~FileImages() noexcept(false) {}
 
 void FileImages::run(
     kj::ArrayPtr<const ImageFileName> files, kj::FunctionParam<void(const FileAnswer&)> take) {
-  for (size_t first = 0; first < files.size(); first += rows.size()) compute(files, first, take);
+  size_t batchSize = labels.size();
+  auto batchAt = [&](size_t first) {
+    return files.slice(first, kj::min(first + batchSize, files.size()));
+  };
+  Batch *present = batches[0], *next = batches[1];
+  read(*present, batchAt(0));
+  for (size_t first = 0; first < files.size(); first += batchSize) {
+    kj::Own<kj::Thread> ahead;
+    bool isLast = first + batchSize >= files.size();
+    // Other views of the present batch need the decoders.
+    bool readsAhead = !isLast && views.size() == 1;
+    if (readsAhead) {
+      ahead = kj::heap<kj::Thread>([&]() { read(*next, batchAt(first + batchSize)); });
+    }
+    compute(*present);
+    size_t classes = model.graph.classes;
+    for (auto row: kj::indices(present->files)) {
+      FileAnswer answer{first + row, kj::mv(present->rows[row].problem)};
+      if (answer.problem == nullptr) {
+        answer.logits = means.slice(row * classes, (row + 1) * classes);
+      }
+      take(answer);
+    }
+    ahead = nullptr;
+    if (!isLast && !readsAhead) read(*next, batchAt(first + batchSize));
+    std::swap(present, next);
+  }
 }
 
-void FileImages::compute(kj::ArrayPtr<const ImageFileName> files, size_t first,
-    kj::FunctionParam<void(const FileAnswer&)> take) {
-  size_t count = kj::min(rows.size(), files.size() - first);
-  size_t size = pixels.size() / rows.size();
-  onAllThreads(count,
-      [&](Decoder& decoder, size_t row) { decoder.read(files[first + row].path, rows[row]); });
-  // Rows that do not count are computed like others: a program may skip them by their labels.
-  for (auto& label: labels) label = 0;
-  for (auto& x: pixels.slice(count * size, pixels.size())) x = 0;
+void FileImages::read(Batch& batch, kj::ArrayPtr<const ImageFileName> files) {
+  batch.files = files;
+  onAllThreads(files.size(),
+      [&](Decoder& decoder, size_t row) { decoder.read(files[row].path, batch.rows[row]); });
+  show(batch, views[0]);
+  size_t size = batch.pixels.size() / batch.rows.size();
+  for (auto& x: batch.pixels.slice(files.size() * size, batch.pixels.size())) x = 0;
+}
+
+void FileImages::show(Batch& batch, const io::View& view) {
+  size_t size = batch.pixels.size() / batch.rows.size();
+  onAllThreads(batch.files.size(), [&](Decoder& decoder, size_t row) {
+    decoder.show(batch.rows[row], view, batch.files[row].path,
+        batch.pixels.slice(row * size, (row + 1) * size));
+  });
+}
+
+void FileImages::compute(Batch& batch) {
   for (auto& x: means) x = 0;
-  for (auto& view: model.experiment().data.views(true)) {
-    onAllThreads(count, [&](Decoder& decoder, size_t row) {
-      decoder.show(
-          rows[row], view, files[first + row].path, pixels.slice(row * size, (row + 1) * size));
-    });
-    program->setBatch(pixels, labels, nullptr);
+  for (auto i: kj::indices(views)) {
+    if (i > 0) show(batch, views[i]);
+    program->setBatch(batch.pixels, labels, nullptr);
     for (uint s = 0; s < model.graph.segments.size(); s++) {
       program->forward(nn::Phase::VALIDATE, s);
     }
     auto logits = program->logits();
-    for (auto i: kj::indices(means)) means[i] += view.weight * logits[i];
-  }
-  size_t classes = model.graph.classes;
-  for (size_t row = 0; row < count; row++) {
-    FileAnswer answer{first + row, kj::mv(rows[row].problem)};
-    if (answer.problem == nullptr) answer.logits = means.slice(row * classes, (row + 1) * classes);
-    take(answer);
+    for (auto k: kj::indices(means)) means[k] += views[i].weight * logits[k];
   }
 }
 

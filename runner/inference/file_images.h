@@ -45,20 +45,24 @@ public:
 
 private:
   struct Row;
+  struct Batch;
   class Decoder;
 
-  void compute(kj::ArrayPtr<const ImageFileName> files, size_t first,
-      kj::FunctionParam<void(const FileAnswer&)> take);
+  // Reads files into `batch`, and lets it show the first view.
+  void read(Batch& batch, kj::ArrayPtr<const ImageFileName> files);
+  void show(Batch& batch, const io::View& view);
+  // Sets `means` to the logits of a batch that shows the first view.
+  void compute(Batch& batch);
   // Calls work(decoder, row) once for each of the first `count` rows, on all threads.
   void onAllThreads(size_t count, kj::FunctionParam<void(Decoder&, size_t row)> work);
 
   TrainedModel& model;
   const io::Augmenter augmenter;
+  const kj::ArrayPtr<const io::View> views;
   kj::Own<nn::Program> program;
   kj::Vector<kj::Own<Decoder>> decoders;  // one per thread
-  kj::Array<Row> rows;
-  kj::Array<float> pixels;  // N×C×H×W
-  kj::Array<float> means;   // of the logits of all views, N×classes
+  kj::Own<Batch> batches[2];  // the present one, and the next one, which is read meanwhile
+  kj::Array<float> means;     // of the logits of all views, N×classes
   kj::Array<int32_t> labels;
 };
 
