@@ -34,12 +34,27 @@ constexpr uint SHORT_DECIMALS = 3;
 constexpr uint TOP_K = 5;
 constexpr size_t FOLDER_BATCH = 64;
 
-// Labels the files below `folder` by their first folder: the name of a class, or its number.
-void labelByFolder(
-    const TrainedModel& model, kj::StringPtr folder, kj::ArrayPtr<ImageFileName> files) {
+// Returns the first names of the classes of a network.
+kj::String classesOf(const TrainedModel& model) {
+  constexpr uint SHOWN = 12;
+  kj::Vector<kj::String> names;
+  for (uint label = 0; label < kj::min(SHOWN, model.graph.classes); label++) {
+    names.add(model.className(label));
+  }
+  return kj::str(kj::strArray(names, ", "), model.graph.classes > SHOWN ? ", …" : "");
+}
+
+// Returns the files below `folder` with their labels: the first folder has the name of a class, or
+// its number. A `/` in the name of a class is a `_` in that of its folder. Files that are in no
+// such folder are left out.
+kj::Array<ImageFileName> labelledByFolder(const TrainedModel& model, kj::StringPtr folder,
+    kj::ArrayPtr<ImageFileName> files, kj::FunctionParam<void(kj::StringPtr)> leftOut) {
+  kj::Vector<ImageFileName> labelled;
   kj::HashMap<kj::String, int32_t> labels;
   for (uint label = 0; label < model.graph.classes; label++) {
-    labels.upsert(model.className(label), int32_t(label), [](int32_t&, int32_t&&) {});
+    auto name = model.className(label);
+    for (char& c: name) c = c == '/' ? '_' : c;
+    labels.upsert(kj::mv(name), int32_t(label), [](int32_t&, int32_t&&) {});
   }
   size_t begin = io::withoutSlash(folder).size() + 1;
   for (auto& file: files) {
@@ -47,17 +62,44 @@ void labelByFolder(
     KJ_IF_MAYBE(slash, inside.findFirst('/')) {
       auto name = kj::heapString(inside.slice(0, *slash));
       KJ_IF_MAYBE(label, labels.find(name)) {
-        file.label = *label;
+        labelled.add(ImageFileName{kj::mv(file.path), *label});
       } else {
         configs::fail("the folder ", folder, "/", name,
-            " has the name of no class of the network; its classes are ", model.className(0),
-            model.graph.classes > 1 ? kj::str(", ", model.className(1), ", …") : kj::str());
+            " has the name of no class of the network; its classes are ", classesOf(model));
       }
     } else {
-      configs::fail("the image ", file.path,
-          " is in no folder that names its class: put the images of each class into a folder "
-          "with its name");
+      leftOut(kj::str(file.path, ", which is in no folder with the name of its class"));
     }
+  }
+  if (labelled.empty()) {
+    configs::fail("no image in ", folder,
+        " is in a folder with the name of its class. The classes are ", classesOf(model));
+  }
+  return labelled.releaseAsArray();
+}
+
+// Throws if the data set is not of the kind that the network was trained on.
+void requireSameKind(const TrainedModel& model, const io::Dataset& dataset) {
+  constexpr kj::StringPtr OTHER =
+      ". Leave the settings of [data] out, or judge a folder of images with --data"_kj;
+  auto input = model.graph.inputShape();
+  auto batch = dataset.batchShape();
+  if (batch.channels != input.channels || batch.height != input.height ||
+      batch.width != input.width) {
+    configs::fail("the data set gives images of ", batch.channels, "×", batch.height, "×",
+        batch.width, ", and the network takes ", input, OTHER);
+  }
+  if (dataset.classes() > model.graph.classes) {
+    configs::fail("the data set has ", dataset.classes(), " classes, and the network ",
+        model.graph.classes, OTHER);
+  }
+  auto names = dataset.classNames();
+  if (model.graph.classNames.size() == 0) return;
+  for (auto label: kj::indices(names)) {
+    if (names[label] == model.className(label)) continue;
+    configs::fail("the classes of the data set are ", names[label],
+        ", …, where those of the network ", "are ", model.className(label), ", … (label ", label,
+        ")", OTHER);
   }
 }
 
@@ -85,7 +127,7 @@ kj::MainFunc EvaluateCommand::getMain() {
       .addOptionWithArg({"into"}, folderSetter(into, "name a folder, e.g. --into evaluation"),
           "DIR",
           "write evaluation.html, with all classes, confusions and the worst images, and "
-          "confusion.csv to DIR, which is made if it is not there")
+          "evaluation.csv, the confusion matrix, to DIR, which is made if it is not there")
       .addOptionWithArg({"worst"}, countSetter(worst, 10000), "N",
           "with --into: how many of the worst images to show (default: 60)")
       .addOption(
@@ -173,10 +215,7 @@ kj::String EvaluateCommand::judgeOwn(TrainedModel& model, Judgement& judgement) 
   withProgress([&](io::Progress& progress) {
     dataset = io::openDataset(config,
         [&](kj::StringPtr what, uint64_t done, uint64_t total) { progress(what, done, total); });
-    if (dataset->classes() > model.graph.classes) {
-      configs::fail("the data set has ", dataset->classes(), " classes, and the network ",
-          model.graph.classes, ". Choose another data.source");
-    }
+    requireSameKind(model, *dataset);
     reports = judgeValidation(model, *dataset, judgement, progress);
   });
   for (auto& report: reports) commandLine.warning(report);
@@ -198,11 +237,14 @@ kj::String EvaluateCommand::judgeOwn(TrainedModel& model, Judgement& judgement) 
 kj::String EvaluateCommand::judgeFolder(TrainedModel& model, Judgement& judgement) {
   size_t failed = 0;
   auto leftOut = [&](kj::StringPtr what) {
-    commandLine.warning(kj::str("left out ", what));
+    commandLine.warning(kj::str("left out: ", what));
     failed++;
   };
-  auto files = imageFilesAt(data, leftOut);
-  labelByFolder(model, data, files);
+  if (io::pathKind(data) != io::PathKind::FOLDER) {
+    configs::fail("cannot find the folder ", data, ". Name one with --data");
+  }
+  auto found = imageFilesAt(data, leftOut);
+  auto files = labelledByFolder(model, data, found, leftOut);
   withProgress([&](io::Progress& progress) {
     FileImages images(model, kj::min(FOLDER_BATCH, files.size()));
     images.run(files, [&](const FileAnswer& answer) {
@@ -218,7 +260,8 @@ kj::String EvaluateCommand::judgeFolder(TrainedModel& model, Judgement& judgemen
       progress("evaluating, images", answer.index + 1, files.size());
     });
   });
-  if (failed > 0) tell(kj::str(grouped(failed), " files were left out"));
+  if (failed > 0)
+    tell(kj::str(counted(failed, "file"), failed == 1 ? " was" : " were", " left out"));
   show = [files = kj::mv(files)](uint64_t number) -> Shown {
     constexpr size_t BYTES_MAX = size_t(1) << 28;
     return {io::readFile(files[number].path, BYTES_MAX), kj::str(files[number].path)};
@@ -246,8 +289,8 @@ void EvaluateCommand::writePages(
       "<h2>The worst images: those whose class the network found least likely</h2>\n");
   writeWhole(kj::str(into, "/evaluation.html"),
       contactSheet(kj::str("Evaluation of ", model.path), summary, images, details), OTHER);
-  writeWhole(kj::str(into, "/confusion.csv"), confusionText(cells), OTHER);
-  tell(kj::str("wrote ", into, "/evaluation.html and ", into, "/confusion.csv"));
+  writeWhole(kj::str(into, "/evaluation.csv"), confusionText(cells), OTHER);
+  tell(kj::str("wrote ", into, "/evaluation.html and ", into, "/evaluation.csv"));
 }
 
 }  // namespace runner

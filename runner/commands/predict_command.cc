@@ -208,17 +208,22 @@ Validity PredictCommand::predict() {
   if (format == nullptr) format = FORMATS;
   if (withLogits && format->name != "jsonl") return kj::str("--logits needs --format jsonl");
   auto model = openModelHere();
-  size_t failed = 0;
+  size_t failed = 0, unread = 0;
   auto leftOut = [&](kj::StringPtr what) {
     commandLine.error(kj::str("cannot read ", what));
-    failed++;
+    unread++;
   };
   kj::Vector<ImageFileName> files;
-  orEnd([&]() {
-    for (auto& each: named) {
+  for (auto& each: named) {
+    auto list = [&]() {
       for (auto& file: imageFilesAt(each, leftOut)) files.add(kj::mv(file));
+    };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(list)) {
+      commandLine.error(reasonOf(*e));
+      unread++;
     }
-  });
+  }
+  if (files.empty()) commandLine.endWith(WRONG_INPUT);
   auto output = format->make(withLogits);
   size_t batch = batchSize > 0 ? size_t(batchSize) : kj::min(BATCH_MAX, files.size());
   orEnd([&]() {
@@ -236,8 +241,10 @@ Validity PredictCommand::predict() {
     });
   });
   output->finish();
+  failed += unread;
   if (failed > 0) {
-    tell(kj::str(grouped(failed), " of ", grouped(files.size()), " images could not be used"));
+    tell(kj::str(
+        grouped(failed), " of ", counted(files.size() + unread, "image"), " could not be used"));
     commandLine.endWith(RUN_FAILED);
   }
   return true;

@@ -52,7 +52,9 @@ kj::String weightsPathOf(kj::StringPtr path) {
   bool isRun = ::stat(run.events().cStr(), &about) == 0;
   if (isRun) {
     configs::fail("the run ", path,
-        " has no weights yet: it has not finished. `runner run FILE --resume` continues it");
+        " has no weights.safetensors: it has not finished, or the file was removed. `runner run "
+        "FILE --resume` continues a run. best.safetensors in its folder has the best epoch so far, "
+        "if checkpoint.keep_best was set");
   }
   configs::fail(path,
       " is not a run: it has no events.jsonl. Name the folder of one run, such as "

@@ -1,6 +1,9 @@
 #include "runner/export/export_formats.h"
 
+#include <fcntl.h>
+#include <kj/io.h>
 #include <kj/memory.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runner/export/torch_module.h"
@@ -12,8 +15,26 @@ namespace {
 
 constexpr kj::StringPtr SCRIPT = ".py"_kj;
 
-kj::Maybe<kj::String> noMisfit(kj::StringPtr output) {
-  return nullptr;
+// The first bytes of files that an export has written before, which it may replace.
+constexpr kj::StringPtr ONNX_BEGIN = "\x08\x08"_kj;  // field 1, ir_version: 8
+constexpr kj::StringPtr SCRIPT_BEGIN = "\"\"\"A trained network, exported by runner"_kj;
+
+// Returns why an export must not replace the file at `output`: it does not begin with `begin`, so
+// that something else has written it. A mistyped name must not cost the weights of a run.
+kj::Maybe<kj::String> whyKept(kj::StringPtr output, kj::StringPtr begin) {
+  struct stat about;
+  if (::stat(output.cStr(), &about) != 0 || !S_ISREG(about.st_mode)) return nullptr;
+  kj::AutoCloseFd fd(::open(output.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  auto found = kj::heapArray<char>(begin.size());
+  bool isOurs = fd.get() >= 0 && ::read(fd, found.begin(), found.size()) == ssize_t(found.size()) &&
+                found.asPtr() == begin.asArray();
+  if (isOurs) return nullptr;
+  return kj::str(
+      output, " exists, and no export has written it. Choose another --output, or remove it");
+}
+
+kj::Maybe<kj::String> onnxMisfit(kj::StringPtr output) {
+  return whyKept(output, ONNX_BEGIN);
 }
 
 kj::Array<ExportedFile> writeOnnx(const ExportedNetwork& network,
@@ -30,6 +51,7 @@ kj::Maybe<kj::String> torchMisfit(kj::StringPtr output) {
   if (!output.endsWith(SCRIPT) || output == SCRIPT || output.endsWith("/.py")) {
     return kj::str("`", output, "` must end in .py, such as network.py: it is a Python script");
   }
+  KJ_IF_MAYBE(why, whyKept(output, SCRIPT_BEGIN)) return kj::mv(*why);
   // `--output weights.py` in the folder of a run must not replace what the run has saved.
   auto weights = weightsOf(output);
   if (::access(weights.cStr(), F_OK) == 0 && ::access(output.cStr(), F_OK) != 0) {
@@ -47,7 +69,7 @@ kj::Array<ExportedFile> writeTorch(const ExportedNetwork& network,
 }
 
 constexpr ExportFormat ROWS[] = {
-    {"onnx", "An ONNX model of opset 13.", true, noMisfit, writeOnnx},
+    {"onnx", "An ONNX model of opset 13.", true, onnxMisfit, writeOnnx},
     {"torch",
         "A Python script with a PyTorch module, and its weights in a file beside it that ends in "
         ".safetensors.",

@@ -39,11 +39,17 @@ TEST_CASE("Export: a script must end in .py, and its weights replace no other fi
   CHECK(tests::contains(misfit("network"), "/network` must end in .py, such as network.py"));
   CHECK(tests::contains(misfit(".py"), "must end in .py"));
   // An earlier export may be replaced, but not the weights of a run.
-  scratch.write("weights.safetensors", "trained"_kj.asBytes());
+  scratch.write("weights.safetensors", "trained weights"_kj.asBytes());
   CHECK(tests::contains(misfit("weights.py"), "/weights.safetensors, which does not belong to"));
-  scratch.write("weights.py", "exported"_kj.asBytes());
+  scratch.write("weights.py", "\"\"\"A trained network, exported by runner 0.1."_kj.asBytes());
   CHECK(misfit("weights.py") == "none");
+  // Nor may anything that no export has written.
+  scratch.write("mine.py", "import torch"_kj.asBytes());
+  CHECK(tests::contains(misfit("mine.py"), "mine.py exists, and no export has written it"));
   CHECK(format("onnx").misfit("network") == nullptr);
+  auto weights = scratch.path("weights.safetensors");
+  CHECK(tests::contains(
+      KJ_ASSERT_NONNULL(format("onnx").misfit(weights)), "exists, and no export has written it"));
 }
 
 TEST_CASE("Export: files are replaced together, and nothing is left behind after an error") {

@@ -1,5 +1,6 @@
 #include "runner/inference/file_images.h"
 
+#include <fcntl.h>
 #include <kj/io.h>
 #include <kj/mutex.h>
 #include <kj/thread.h>
@@ -23,9 +24,11 @@ namespace {
 constexpr size_t FILE_BYTES_MAX = size_t(1) << 28;
 
 kj::Array<kj::byte> bytesOf(kj::StringPtr path) {
-  if (path != "-") return io::readFile(path, FILE_BYTES_MAX);
-  kj::FdInputStream input(STDIN_FILENO);
-  return input.readAllBytes(FILE_BYTES_MAX);
+  if (path == "-") return kj::FdInputStream(STDIN_FILENO).readAllBytes(FILE_BYTES_MAX);
+  if (io::pathKind(path) == io::PathKind::FILE) return io::readFile(path, FILE_BYTES_MAX);
+  int fd;
+  KJ_SYSCALL(fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC), path);
+  return kj::FdInputStream(kj::AutoCloseFd(fd)).readAllBytes(FILE_BYTES_MAX);
 }
 
 }  // namespace
@@ -51,6 +54,14 @@ kj::Array<ImageFileName> imageFilesAt(
       break;
     }
     case io::PathKind::NOTHING:
+      KJ_IF_MAYBE(why, io::whyUnreadable(path)) {
+        configs::fail("cannot read the image ", path, ": ", *why);
+      }
+      // A pipe has an image, like standard input.
+      if (io::whyNeither(path).orDefault(nullptr) == "a pipe") {
+        files.add(ImageFileName{kj::str(path)});
+        break;
+      }
       configs::fail("cannot find the image ", path,
           ". Name an image file, a folder of image files, or - for standard input");
   }

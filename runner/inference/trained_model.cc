@@ -59,6 +59,16 @@ kj::Array<float> meanImageOf(const TrainedModel& model) {
 void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts,
     kj::ArrayPtr<const kj::String> skip = nullptr) {
   auto& experiment = model.experiment();
+  configs::Diagnostics misfits;
+  auto batch = io::batchShapeOf(experiment.data.augment, facts.shape);
+  nn::buildGraph(
+      experiment.model, {batch.channels, batch.height, batch.width}, facts.classes, misfits);
+  if (misfits.count() > 0) {
+    configs::fail("the network of the experiment does not fit images of ", batch.channels, "×",
+        batch.height, "×", batch.width, " in ", facts.classes,
+        " classes: ", misfits.all()[0].message,
+        ". Choose the data of the experiment with --set data.source=…, or ", "another experiment");
+  }
   model.path = kj::str(file.path);
   model.imageShape = facts.shape;
   model.graph = graphOf(experiment, facts);
@@ -67,8 +77,8 @@ void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts,
   // out.
   if (graph.parameters + graph.statisticsSize > file.bytes.size()) {
     configs::fail("the weights ", file.path, " do not fit the network: it needs ",
-        graph.parameters + graph.statisticsSize, " values, and the file has ", file.bytes.size(),
-        " bytes. Choose the experiment that has trained them");
+        graph.parameters + graph.statisticsSize, " values, and ", file.bytes.size(),
+        " bytes cannot hold them. Choose the experiment that has trained them");
   }
   model.parameters = nn::zeros(graph.parameters);
   model.statistics = nn::zeros(graph.statisticsSize);
@@ -105,6 +115,11 @@ TrainedModel openTrained(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> o
     configs::fail(path,
         " names no trained weights: add model.weights, such as --set "
         "model.weights=weights.safetensors, or name the folder of a run");
+  }
+  for (auto word: overrides) {
+    if (!word.startsWith("model.weights=")) continue;
+    configs::fail(
+        path, " has weights of its own. Name an experiment file (.toml) with --set ", word);
   }
   auto file = openWeights(path);
   KJ_IF_MAYBE(notes, readNotes(file)) {

@@ -528,11 +528,20 @@ private:
       auto statistics = kj::heapArray<float>(program.statistics());
       nn::copy(values.slice(0, parameters.size()), program.parameters());
       nn::copy(values.slice(parameters.size(), values.size()), program.statistics());
-      validation.run(0, 1, experiment.data.views(true), false);
+      // In the parts of all workers, so that `runner evaluate` adds the losses in the same order.
+      bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
+      uint workers = whole ? 1 : experiment.cluster.workers;
+      nn::BatchResult sums;
+      for (uint part = 0; part < workers; part++) {
+        validation.run(part, workers, experiment.data.views(true), false);
+        sums.lossSum += state.sums.lossSum;
+        sums.correct += state.sums.correct;
+        sums.images += state.sums.images;
+      }
       nn::copy(parameters, program.parameters());
       nn::copy(statistics, program.statistics());
-      reports.averaged(state.epoch, state.sums);
-      sendWeights(Part::AVERAGED, state.epoch, accuracyOf(state.sums), values);
+      reports.averaged(state.epoch, sums);
+      sendWeights(Part::AVERAGED, state.epoch, accuracyOf(sums), values);
     }
   }
 

@@ -83,14 +83,17 @@ kj::Array<FoundRun> findRuns(kj::StringPtr path) {
 kj::Maybe<kj::String> notBegunIn(kj::StringPtr path) {
   auto listed = runOrderIn(path);
   kj::Maybe<kj::StringPtr> first;
-  size_t count = 0;
+  size_t count = 0, all = 0;
   for (auto& name: listed) {
+    // An empty line stands between the runs of two sweeps.
+    if (name.size() == 0) continue;
+    all++;
     if (isRun(kj::str(path, "/", name))) continue;
     if (count == 0) first = name;
     count++;
   }
   KJ_IF_MAYBE(name, first) {
-    return kj::str(count, " of the ", listed.size(), " runs that ", runOrderFile(path), " lists ",
+    return kj::str(count, " of the ", all, " runs that ", runOrderFile(path), " lists ",
         count == 1 ? "has" : "have", " not begun and ", count == 1 ? "has" : "have",
         " no row in the table: ", *name, count == 1 ? "" : " and others");
   }

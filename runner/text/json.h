@@ -5,7 +5,7 @@
 
 namespace runner {
 
-// Returns `text` with quotes and escapes.
+// Returns `text` with quotes and escapes. What is not UTF-8 becomes U+FFFD.
 kj::String inJson(kj::StringPtr text);
 
 }  // namespace runner

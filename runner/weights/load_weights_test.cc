@@ -236,7 +236,7 @@ TEST_CASE("Load: a folder without weights, and a file that is no such file, say 
   CHECK(contains(complaint("/nowhere/7"), "cannot find the weights /nowhere/7: No such file"));
   auto events = kj::str(folder, "/events.jsonl");
   tests::writeFile(events, "\n");
-  CHECK(contains(complaint(folder), " has no weights yet: it has not finished"));
+  CHECK(contains(complaint(folder), " has no weights.safetensors: it has not finished"));
   CHECK(contains(complaint(events), "events.jsonl is not a file of weights: it is cut short"));
 }
 

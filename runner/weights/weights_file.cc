@@ -30,7 +30,14 @@ kj::Maybe<kj::StringPtr> whyUnreadable(kj::ArrayPtr<const kj::byte> bytes) {
   constexpr auto TORCH_MEMBER = "data.pkl"_kj;
   if (beginsWith(bytes, ARRAY)) return NUMPY;
   if (beginsWith(bytes, PICKLE)) return TORCH;
-  if (!beginsWith(bytes, ARCHIVE)) return nullptr;
+  // A header of safetensors is JSON.
+  constexpr size_t JSON_AT = 8;
+  bool isOther = bytes.size() > JSON_AT && bytes[JSON_AT] != '{';
+  if (!beginsWith(bytes, ARCHIVE)) {
+    if (!isOther || isMxnetParams(bytes)) return nullptr;
+    return "is not a file of weights: it begins neither as safetensors files do nor as MXNet's "
+           ".params"_kj;
+  }
   auto front = bytes.slice(0, kj::min(bytes.size(), 4096));
   return ::memmem(front.begin(), front.size(), TORCH_MEMBER.begin(), TORCH_MEMBER.size()) == nullptr
              ? NUMPY

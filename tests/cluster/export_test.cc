@@ -26,7 +26,7 @@ TEST_CASE("export: writes a run's network with its classes, and replaces an olde
   auto run = train(BATCH_NORM, {"train.steps=20"});
   auto folder = newFolder();
   auto onnx = kj::str(folder, "/network.onnx"), script = kj::str(folder, "/network.py");
-  writeFile(onnx, "old");
+  writeFile(onnx, "\x08\x08old");
   auto ended = exportRun({run.folder, "--to", "onnx", "--output", onnx});
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);
@@ -90,6 +90,9 @@ TEST_CASE("export: does not replace the weights of a run") {
   auto ended = exportRun({run.folder, "--to", "torch", "--output", script});
   CHECK(ended.exitCode == 2);
   CHECK(contains(ended.errors, "would replace"));
+  ended = exportRun({run.folder, "--to", "onnx", "--output", weights});
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "exists, and no export has written it"));
   CHECK(readFile(weights) == before);
   CHECK_FALSE(exists(script));
 }

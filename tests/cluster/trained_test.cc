@@ -164,7 +164,7 @@ TEST_CASE("predict: says of each file what evaluate counts") {
   CHECK(contains(page, "<h2>Classes</h2>"));
   CHECK(contains(page, "bright"));
   CHECK(countOf(page, "<img ") == 60 - correct);
-  CHECK(readFile(kj::str(into, "/confusion.csv")).size() > 0);
+  CHECK(readFile(kj::str(into, "/evaluation.csv")).size() > 0);
 
   SUBCASE("a file that is no image is named, and the others are answered") {
     writeFile(kj::str(folder, "/notes.txt"), "not a picture");
@@ -173,6 +173,27 @@ TEST_CASE("predict: says of each file what evaluate counts") {
     CHECK(contains(ended.errors, "notes.txt is neither a JPEG nor a PNG file"));
     CHECK(contains(ended.errors, "1 of 61 images could not be used"));
     CHECK(linesOf(ended.output).size() == 61);  // with the header
+  }
+  SUBCASE("a path without an image is named, and the others are answered") {
+    auto image = kj::str(folder, "/bright/0.jpg");
+    auto ended = command({"predict", run.folder, "/nowhere.jpg", image, "--format", "csv"});
+    CHECK(ended.exitCode == 1);
+    CHECK(contains(ended.errors, "cannot find the image /nowhere.jpg"));
+    CHECK(contains(ended.errors, "1 of 2 images could not be used"));
+    CHECK(contains(ended.output, "/bright/0.jpg,1,"));
+  }
+  SUBCASE("classes of another data set are not compared with those of the network") {
+    auto other = train(MLP, {"train.steps=5"});
+    auto ended = command({"evaluate", other.folder, "--set", "data.classes=[\"Bag\", \"Coat\"]"});
+    CHECK(ended.exitCode == 2);
+    CHECK(contains(
+        ended.errors, "the classes of the data set are Bag, …, where those of the network"));
+    ended = command({"evaluate", other.folder, "--set", "model.weights=x"});
+    CHECK(contains(ended.errors, "has weights of its own. Name an experiment file"));
+    auto weights = kj::str("model.weights=", run.folder);
+    ended = command({"evaluate", MLP, "--set", weights});
+    CHECK(ended.exitCode == 2);
+    CHECK(contains(ended.errors, "do not fit the network"));
   }
   SUBCASE("a folder that names no class is an error") {
     auto other = photos();
@@ -259,13 +280,16 @@ TEST_CASE("train.ema: the average has a file and a figure of its own, and change
   kj::StringPtr averaged[] = {"train.steps=60", "train.ema={ decay = 0.95 }"};
   auto without = train(BATCH_NORM, plain), with = train(BATCH_NORM, averaged);
   CHECK(without.weightsSha256 == with.weightsSha256);
-  double accuracy = -1;
+  double accuracy = -1, loss = -1;
   eachEvent(with, [&](runner::Event::Reader event) {
-    if (event.isAveraged()) accuracy = event.getAveraged().getAccuracy();
+    if (!event.isAveraged()) return;
+    accuracy = event.getAveraged().getAccuracy();
+    loss = event.getAveraged().getLoss();
   });
   auto file = kj::str(with.folder, "/ema.safetensors");
   auto json = outputOf({"evaluate", file, "--json"});
   CHECK(numberIn(json, "accuracy") == accuracy);
+  CHECK(numberIn(json, "loss") == loss);
   CHECK(accuracy > 0.3);
   CHECK(contains(readFile(kj::str(with.folder, "/table.md")), "Kept in ema.safetensors"));
 }
