@@ -79,8 +79,8 @@ SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String 
     return filesOf(kj::mv(*checkpoint));
   }
   configs::fail(path,
-      " is not a checkpoint, not a file of one, and not a run with one; name for example "
-      "runs/fashion_mnist_dist_sync/1");
+      " is not a checkpoint, not a file of one, and not a run with one; name for example the file "
+      "runs/fashion_mnist_dist_sync/1/weights.safetensors");
 }
 
 kj::Maybe<double> numberIn(const SavedFile& file, kj::StringPtr name) {

@@ -266,7 +266,7 @@ kj::String EvaluateCommand::judgeFolder(TrainedModel& model, Judgement& judgemen
     constexpr size_t BYTES_MAX = size_t(1) << 28;
     return {io::readFile(files[number].path, BYTES_MAX), kj::str(files[number].path)};
   };
-  return kj::str(grouped(judgement.sums.images), " images of ", data);
+  return kj::str(counted(judgement.sums.images, "image"), " of ", data);
 }
 
 void EvaluateCommand::writePages(

@@ -49,6 +49,7 @@ kj::String weightsPathOf(kj::StringPtr path) {
   if (!S_ISDIR(about.st_mode)) return kj::str(path);
   RunFolder run{kj::str(path)};
   if (::stat(run.weights().cStr(), &about) == 0) return run.weights();
+  if (errno != ENOENT) configs::fail("cannot read ", run.weights(), ": ", strerror(errno));
   bool isRun = ::stat(run.events().cStr(), &about) == 0;
   if (isRun) {
     configs::fail("the run ", path,

@@ -120,7 +120,7 @@ kj::String LoadReport::text() const {
 }
 
 kj::Maybe<kj::String> LoadReport::whyIncomplete() const {
-  if (loaded.empty() && skipped.empty()) {
+  if (loaded.empty() && skipped.empty() && misfits.empty()) {
     return kj::str("none of its ", unused.size(), " arrays (", listed(unused),
         ") belongs to this network, which has ", listed(missing));
   }

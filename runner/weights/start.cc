@@ -40,6 +40,11 @@ kj::Maybe<kj::String> checkStart(
           kj::str("its arrays: ", graph.keys[0].name, ", …; `runner explain` lists them"));
       return nullptr;
     }
+    auto open = [&]() { openWeights(start->path); };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(open)) {
+      diagnostics.error(start->span, reasonOf(*e));
+      return nullptr;
+    }
     auto parameters = kj::heapArray<float>(graph.parameters);
     auto statistics = kj::heapArray<float>(graph.statisticsSize);
     kj::String line;
