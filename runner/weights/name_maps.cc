@@ -12,9 +12,9 @@ using Text = kj::ArrayPtr<const char>;
 // Who reads and writes the names. PyTorch joins layer and array by a dot, MXNet by `_`.
 enum class System { TORCH, MXNET };
 
-// What a system calls a layer that has our name. In `ours`, `#` stands for a number and `*` for any
-// letters. In `theirs`, each one stands for the same letters again, in the same order. There, `%`
-// is a number less 1, and `$` the number of classes.
+// The name that another system has for a layer of ours. In `ours`, `#` stands for a number and `*`
+// for any letters. In `theirs`, each one stands for the same letters again, in the same order.
+// There, `%` is a number less 1, and `$` the number of classes.
 struct Row {
   System system;
   kj::StringPtr ours;
