@@ -9,12 +9,20 @@
 namespace nn::cpu {
 namespace {
 
-// The number of values that the largest tensor of a chunk may have. With this limit, input, output
-// and their gradients together stay in a core's part of the last-level cache. Measured with
-// inception-bn-28-small on two cores with 32 MiB of L3. With floats, tensors of 2.5 to 8 MiB differ
-// by at most 2 %, and 1.25 and 12 MiB cost 3 to 5 %. With bfloat16s, 2 MiB are 1 % faster than 4
-// MiB, and 2 % faster than 8 MiB.
-constexpr size_t CHUNK_VALUES = 1024 * 1024;
+// Returns the number of values that the largest tensor of a chunk may have. Input, output and their
+// gradients should stay together in the caches that a core need not share. The number depends on
+// nothing but the kernels, because it decides in which order gradients are added up. Medians of
+// three alternating runs with two threads:
+// - AVX2, Zen 3, 512 KiB of L2: beside a million values, a quarter takes 0.76 of the time in a step
+//   of resnet-56, 0.84 with inception-bn-28-small and airbench94, 0.97 with inception-bn at 224,
+//   the same with lenet. Half a million and an eighth are slower than a quarter, but for resnet-56,
+//   which gains another 4 % from an eighth.
+// - AVX-512, Zen 4, 1 MiB of L2, inception-bn-28-small: with floats, tensors of 2.5 to 8 MiB differ
+//   by at most 2 %, and 1.25 and 12 MiB cost 3 to 5 %. With bfloat16s, 2 MiB are 1 % faster than 4
+//   MiB, and 2 % faster than 8 MiB.
+size_t chunkValues(const PlanBuilder& builder) {
+  return builder.block == 8 ? 256 * 1024 : 1024 * 1024;
+}
 
 // Cuts `count` images from `first` on into chunks of at most `most` images. Each size of chunk
 // needs primitives of its own. So all chunks get one size, unless they would have to be less than
@@ -40,7 +48,7 @@ void cutChunks(PlanBuilder& builder) {
   for (auto& stage: builder.plan->stages) {
     size_t imageValues = kj::max(stage->imageValuesMax, size_t(1));
     uint images = builder.batch.groups();
-    uint most = kj::max(uint(kj::min(CHUNK_VALUES / imageValues, size_t(images))), 1u);
+    uint most = kj::max(uint(kj::min(chunkValues(builder) / imageValues, size_t(images))), 1u);
     auto chunks = kj::heapArrayBuilder<kj::Array<const Chunk>>(builder.lanes);
     uint largest = 0;
     for (uint lane = 0; lane < builder.lanes; ++lane) {
