@@ -12,6 +12,7 @@ Exit code 77: the library is not installed.
 """
 
 import argparse
+import contextlib
 import importlib
 import itertools
 import json
@@ -231,8 +232,58 @@ class Dali:
         return BATCH
 
 
+class Ffcv:
+    """FFCV's loader with one worker. Its files have JPEG of their own: quality 90."""
+    modules = ["ffcv", "torch", "PIL.Image"]
+
+    def __init__(self, options):
+        import importlib.metadata
+        import ffcv
+        import numpy
+        import PIL.Image
+        from ffcv.fields import IntField, RGBImageField
+        from ffcv.fields.rgb_image import RandomResizedCropRGBImageDecoder
+        from ffcv.transforms import NormalizeImage, RandomHorizontalFlip, ToTensor, ToTorchImage
+        self.version = f"FFCV {importlib.metadata.version('ffcv')}"
+        paths = sorted(options.folder.iterdir())
+
+        class Images:
+            def __len__(self):
+                return len(paths)
+
+            def __getitem__(self, i):
+                return numpy.array(PIL.Image.open(paths[i]).convert("RGB")), 0
+
+        # A file without a name: nothing stays when the program is killed.
+        self.file = open(os.memfd_create("images.beton"), "wb")
+        path = f"/proc/{os.getpid()}/fd/{self.file.fileno()}"
+        writer = ffcv.DatasetWriter(path, {
+            "image": RGBImageField(write_mode="jpg", jpeg_quality=90), "label": IntField()},
+            num_workers=1)
+        with open(os.devnull, "w") as nothing, contextlib.redirect_stderr(nothing):
+            writer.from_indexed_dataset(Images())  # draws a progress bar
+        size = (options.size, options.size)
+        self.loader = ffcv.Loader(
+            path, batch_size=BATCH, num_workers=1, os_cache=True, drop_last=True,
+            order=ffcv.loader.OrderOption.RANDOM, batches_ahead=1,
+            pipelines={"label": None, "image": [
+                RandomResizedCropRGBImageDecoder(size, scale=options.area, ratio=options.aspect),
+                RandomHorizontalFlip(),
+                NormalizeImage(numpy.array(MEAN), numpy.array(DEVIATION), numpy.float32),
+                ToTensor(), ToTorchImage(channels_last=False)]})
+        self.batches = iter(self.loader)
+
+    def read_batch(self):
+        try:
+            batch = next(self.batches)
+        except StopIteration:
+            self.batches = iter(self.loader)
+            batch = next(self.batches)
+        return len(batch[0])
+
+
 READERS = {"pillow": Pillow, "opencv": OpenCv, "simplejpeg": SimpleJpeg,
-           "torchvision": TorchVision, "spdl": Spdl, "mxnet": MxNet, "dali": Dali}
+           "torchvision": TorchVision, "spdl": Spdl, "mxnet": MxNet, "dali": Dali, "ffcv": Ffcv}
 
 
 def measure(reader, files, batch, seconds):

@@ -332,8 +332,9 @@ kj::MainFunc BenchReader::getMain() {
             return true;
           },
           "NAME",
-          "also measures pillow (or pillow-simd), opencv, simplejpeg, torchvision, mxnet, dali or "
-          "spdl; may be repeated; needs data.augment.crop_area. NAME=PATH: with this Python")
+          "also measures pillow (or pillow-simd), opencv, simplejpeg, torchvision, mxnet, dali, "
+          "ffcv or spdl; may be repeated; needs data.augment.crop_area. NAME=PATH: with this "
+          "Python")
       .addOptionWithArg({"python"}, wordSetter(python), "PATH",
           "the Python that has the other libraries (default: python3)")
       .addOptionWithArg({"dump"}, wordSetter(folder), "FOLDER",
