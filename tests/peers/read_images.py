@@ -267,7 +267,8 @@ class Ffcv:
             path, batch_size=BATCH, num_workers=1, os_cache=True, drop_last=True,
             order=ffcv.loader.OrderOption.RANDOM, batches_ahead=1,
             pipelines={"label": None, "image": [
-                RandomResizedCropRGBImageDecoder(size, scale=options.area, ratio=options.aspect),
+                RandomResizedCropRGBImageDecoder(
+                    size, scale=tuple(options.area), ratio=tuple(options.aspect)),
                 RandomHorizontalFlip(),
                 NormalizeImage(numpy.array(MEAN), numpy.array(DEVIATION), numpy.float32),
                 ToTensor(), ToTorchImage(channels_last=False)]})
