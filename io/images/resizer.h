@@ -56,10 +56,11 @@ private:
   uint width = 0;
   uint added = 0;     // rows
   uint finished = 0;  // rows of the new image
-  // The last rows of the image. Row y is number y mod `kept`.
+  // The last rows of the image. Row y is number y mod `kept`. As bytes, because as floats they
+  // would fill the first-level cache.
   uint kept = 0;
   size_t stride = 0;  // values of one of them, with padding
-  kj::Array<float> rows;
+  kj::Array<kj::byte> rows;
   kj::Array<float> blended;  // a row of the image's width, made of kept rows
   kj::Array<float> done;     // a row of the new image, as planes
 };
