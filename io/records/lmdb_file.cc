@@ -57,8 +57,9 @@ constexpr uint16_t KINDS = BRANCH | LEAF | OVERFLOW | META_FLAG | OTHER_KINDS;
 // Flag of a leaf's node: the value lies in overflow pages.
 constexpr uint16_t IN_OVERFLOW = 0x01;
 
+// In line, because a search reads many numbers.
 template <typename T>
-T numberAt(kj::ArrayPtr<const kj::byte> bytes, size_t at) {
+[[gnu::always_inline]] inline T numberAt(kj::ArrayPtr<const kj::byte> bytes, size_t at) {
   T number;
   KJ_ASSERT(at + sizeof(T) <= bytes.size());
   memcpy(&number, bytes.begin() + at, sizeof(T));
@@ -100,6 +101,16 @@ public:
                 node + NODE_HEADER_BYTES + KEY_BYTES <= bytes.size();
     if (!fits) damaged(page);
     return __builtin_bswap64(numberAt<uint64_t>(bytes, node + NODE_HEADER_BYTES));
+  }
+
+  // Returns which node has `key`. Keys of records are consecutive, so that most leaves have it
+  // where the first key says. A search would touch a cache line per step.
+  kj::Maybe<size_t> find(uint64_t key) const {
+    uint64_t ahead = key - this->key(0);
+    if (ahead < count && this->key(ahead) == key) return ahead;
+    size_t upTo = this->upTo(key, 0);
+    if (upTo == 0 || this->key(upTo - 1) != key) return nullptr;
+    return upTo - 1;
   }
 
   // Returns how many keys, counted from node `first` on, are not above `key`.
@@ -179,9 +190,12 @@ kj::Maybe<LmdbFile::Place> LmdbFile::placeOf(uint64_t key) const {
   }
   auto page = pageOf(LEAF, number);
   Nodes nodes(page, number);
-  size_t upTo = nodes.upTo(key, 0);
-  if (upTo == 0 || nodes.key(upTo - 1) != key) return nullptr;
-  size_t node = nodes.at(upTo - 1);
+  size_t node;
+  KJ_IF_MAYBE(index, nodes.find(key)) {
+    node = nodes.at(*index);
+  } else {
+    return nullptr;
+  }
   size_t size = numberAt<uint32_t>(page, node);
   size_t value = node + NODE_HEADER_BYTES + KEY_BYTES;
   switch (numberAt<uint16_t>(page, node + 4)) {
