@@ -20,7 +20,8 @@ namespace {
 // it was copied, says how many bytes of its tar are there, and reads the rest. So a copy that was
 // cut off goes on where it ended. A damaged copy begins anew, once. The lock keeps launchers apart,
 // and hosts that share the folder: one copies, and the others wait. Without locks, each has a copy
-// of its own until the program is complete.
+// of its own until the program is complete, and the first one that is stays: mv -T does not replace
+// a folder.
 constexpr kj::StringPtr SCRIPT =
     "h=HASH;"
     "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/runner/programs\";"
@@ -46,7 +47,8 @@ constexpr kj::StringPtr SCRIPT =
     "if [ \"$(sha256sum <\"$t\"|cut -d\" \" -f1)\" = $h ];then "
     "rm -rf \"$t.new\";"
     "mkdir \"$t.new\"&&tar -xf \"$t\" -C \"$t.new\"||exit 1;"
-    "whole||{ rm -rf \"$p\";mv \"$t.new\" \"$p\"||exit 1;};rm -rf \"$t.new\";"
+    "put(){ mv -T \"$t.new\" \"$p\" 2>/dev/null||whole;};"
+    "whole||put||{ rm -rf \"$p\";put||exit 1;};rm -rf \"$t.new\";"
     "if [ ! -x \"$p/runner\" ];then echo \"runner: not executable\" >&2;exit 1;fi;"
     "copied=1;"
     "else "

@@ -455,7 +455,8 @@ void Job::leave(Seat& seat, uint session) {
 }
 
 void Job::taskFailed(kj::Exception&& exception) {
-  fail(kj::str(exception.getDescription()));
+  // If the folder is gone, an exception only names a file that cannot be written.
+  if (isInPlace()) fail(kj::str(exception.getDescription()));
 }
 
 void Job::fail(kj::String reason, kj::Exception::Type type) {

@@ -43,7 +43,8 @@ struct TestJob {
     folder.path = kj::str(::getenv("TEST_TMPDIR"), "/", name);
     REQUIRE(::mkdir(folder.path.cStr(), 0777) == 0);
     log = kj::heap<RunLog>(folder, *experiment.log.style,
-        RunLog::toLauncher(kj::AutoCloseFd(::open(told().cStr(), O_WRONLY | O_CREAT, 0666))));
+        RunLog::toLauncher(kj::AutoCloseFd(::open(told().cStr(), O_WRONLY | O_CREAT, 0666))),
+        TensorBoard(folder.tensorboard()));
     job =
         kj::refcounted<Job>(loaded, *facts, folder, *log, timer, kj::systemPreciseCalendarClock());
     over = job->run(launched).eagerlyEvaluate(nullptr);
@@ -592,10 +593,27 @@ TEST_CASE("Job: fails at once if the run's folder is removed or renamed, and say
   auto server = job.join(Role::SERVER, 0);
   job.pass(2 * kj::SECONDS);
   CHECK_FALSE(job.over.poll(job.waitScope));
-  auto other = kj::str(job.folder.path, " elsewhere");
-  REQUIRE(::rename(job.folder.path.cStr(), other.cStr()) == 0);
-  job.pass(2 * kj::SECONDS);
-  CHECK(job.failure() ==
+  auto renameTo = [&](kj::StringPtr name) {
+    auto other = kj::str(job.folder.path, name);
+    REQUIRE(::rename(job.folder.path.cStr(), other.cStr()) == 0);
+  };
+  kj::String failure;
+  SUBCASE("when it looks") {
+    renameTo("-seen");
+    job.pass(2 * kj::SECONDS);
+    failure = job.failure();
+  }
+  SUBCASE("when a file that an event needs cannot be made") {
+    auto worker = job.join(Role::WORKER, 0);
+    renameTo("-needed");
+    // Otherwise the folders for TensorBoard's files would be made anew.
+    writeWhole(job.folder.path, "");
+    auto report = worker.reportRequest();
+    report.initEvent().initSpeed().setStep(1);
+    report.send().wait(job.waitScope);
+    failure = job.failure();
+  }
+  CHECK(failure ==
         kj::str("the folder of the run, ", job.folder.path, ", or its events.jsonl, was removed ",
             "or renamed while the run went on; start the run again, and leave its folder in ",
             "place"));
