@@ -71,6 +71,7 @@ void convertRow(const kj::byte* pixels, const float* mean, float constant, float
   }
 }
 
+// Converts one row of one channel whose pixels lie side by side.
 __attribute__((target("default"))) void convertPlaneRow(const kj::byte* pixels, const float* mean,
     float constant, float factor, size_t width, bool mirror, float* out) {
   convertRow<1>(pixels, mean, constant, factor, width, mirror, out);

@@ -50,8 +50,8 @@ __attribute__((target("default"))) void blend(const kj::byte* rows, size_t strid
   }
 }
 
-// The same with AVX2, and the same bits. The compiler makes vectors of the loop above too, but
-// keeps the sums in memory: the whole reader would be as slow as before, when rows were floats.
+// The same with AVX2, and the same bits. The compiler makes vectors of the loop above too, but it
+// keeps the sums in memory, which takes longer than to keep the rows as floats.
 __attribute__((target("avx2"))) void blend(const kj::byte* rows, size_t stride, uint first,
     uint kept, const float* weights, uint count, float* __restrict__ out) {
   for (size_t begin = 0; begin < stride; begin += BLOCK) {

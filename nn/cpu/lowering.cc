@@ -13,10 +13,10 @@ namespace {
 // gradients should stay together in the caches that a core need not share. The number depends on
 // nothing but the kernels, because it decides in which order gradients are added up. Medians of
 // three alternating runs with two threads:
-// - AVX2, Zen 3, 512 KiB of L2: beside a million values, a quarter takes 0.76 of the time in a step
-//   of resnet-56, 0.84 with inception-bn-28-small and airbench94, 0.97 with inception-bn at 224,
-//   the same with lenet. Half a million and an eighth are slower than a quarter, but for resnet-56,
-//   which gains another 4 % from an eighth.
+// - AVX2, Zen 3, 512 KiB of L2: with a quarter of a million values instead of a million, a step of
+//   resnet-56 takes 0.77 of the time, airbench94 0.82, inception-bn-28-small 0.84, inception-bn at
+//   224 0.98, lenet the same. Half a million and an eighth are slower than a quarter. Only
+//   resnet-56 gains another 4 % from an eighth.
 // - AVX-512, Zen 4, 1 MiB of L2, inception-bn-28-small: with floats, tensors of 2.5 to 8 MiB differ
 //   by at most 2 %, and 1.25 and 12 MiB cost 3 to 5 %. With bfloat16s, 2 MiB are 1 % faster than 4
 //   MiB, and 2 % faster than 8 MiB.
