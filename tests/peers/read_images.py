@@ -233,7 +233,8 @@ class Dali:
 
 
 class Ffcv:
-    """FFCV's loader with one worker. Its files have JPEG of their own: quality 90."""
+    """FFCV's loader with one worker. It reads a file of its own format, for which it compresses the
+    images anew, as JPEG of quality 90."""
     modules = ["ffcv", "torch", "PIL.Image"]
 
     def __init__(self, options):
