@@ -6,6 +6,7 @@
 #include "configs/language/warning.h"
 #include "io/batches/first_images.h"
 #include "nn/chosen_plans.h"
+#include "nn/cpu/instruction_set.h"
 #include "nn/loops/floats.h"
 #include "nn/network/initializer.h"
 #include "runner/checkpoints/checkpoints.h"
@@ -16,6 +17,7 @@
 #include "runner/experiment/run_length.h"
 #include "runner/roles/best_epoch.h"
 #include "runner/roles/best_weights.h"
+#include "runner/roles/instruction_set_choice.h"
 #include "runner/roles/io_thread.h"
 #include "runner/roles/joining_worker.h"
 #include "runner/roles/member_plan.h"
@@ -552,7 +554,8 @@ private:
     kj::Vector<Note> notes;
     notes.add(Note{"epoch"_kj, kj::str(epoch)});
     notes.add(Note{"validation_accuracy"_kj, kj::str(accuracy)});
-    for (auto& note: notesOf(resolved, experiment, facts)) notes.add(kj::mv(note));
+    auto withLevel = withInstructionSet(resolved, nn::instructionSet());
+    for (auto& note: notesOf(withLevel, experiment, facts)) notes.add(kj::mv(note));
     ioThread->send(state.step, part, weightsPart(facts.graph, digest, notes, values));
   }
 

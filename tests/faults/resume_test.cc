@@ -78,7 +78,7 @@ kj::Array<Row> exactRows() {
   rows.add(row(
       "local_sgd, nesterov, 2bit", LOCAL_SGD, "kvstore.outer={ kind = \"nesterov\" }", TWO_BIT));
   rows.add(row("dist_ssp without staleness", "kvstore.mode=dist_ssp", "kvstore.staleness=0"));
-  rows.add(row("roles in one process", "cluster.launcher=inline"));
+  rows.add(shortRow("roles in one process", "cluster.launcher=inline"));
   rows.add(row("servers in one process", "cluster.servers_per_process=2", TCP));
   rows.add(row("two devices", "cluster.devices=[\"cpu\", \"cpu:1\"]"));
   rows.add(row("fully logged", "log.every=1", "log.tensorboard=true"));
