@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 #include <kj/encoding.h>
+#include <libdeflate.h>
 #include <openssl/evp.h>
 
 namespace io {
@@ -20,13 +21,6 @@ void Sha256::update(kj::ArrayPtr<const kj::byte> bytes) {
   KJ_REQUIRE(EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context), bytes.begin(), bytes.size()) == 1);
 }
 
-kj::Array<kj::byte> Sha256::soFar() const {
-  Sha256 copy;
-  KJ_REQUIRE(EVP_MD_CTX_copy_ex(static_cast<EVP_MD_CTX*>(copy.context),
-                 static_cast<const EVP_MD_CTX*>(context)) == 1);
-  return copy.finish();
-}
-
 kj::Array<kj::byte> Sha256::finish() {
   auto sum = kj::heapArray<kj::byte>(32);
   KJ_REQUIRE(EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(context), sum.begin(), nullptr) == 1);
@@ -37,6 +31,10 @@ kj::String sha256Hex(kj::ArrayPtr<const kj::byte> bytes) {
   Sha256 sum;
   sum.update(bytes);
   return kj::encodeHex(sum.finish());
+}
+
+uint32_t crc32(kj::ArrayPtr<const kj::byte> bytes, uint32_t before) {
+  return libdeflate_crc32(before, bytes.begin(), bytes.size());
 }
 
 }  // namespace io

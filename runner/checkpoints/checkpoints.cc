@@ -32,6 +32,7 @@ constexpr kj::StringPtr PREFIX = "step-"_kj;
 constexpr kj::StringPtr MANIFEST = "manifest.json"_kj;
 constexpr kj::StringPtr SET_ASIDE = ".refused"_kj;
 constexpr uint64_t MANIFEST_BYTES_MAX = 1 << 24;
+constexpr uint SHA256_DIGITS = 64;
 
 kj::String pathOf(const RunFolder& folder, uint64_t step) {
   return kj::str(folder.checkpoints(), "/", PREFIX, step);
@@ -74,12 +75,10 @@ void syncAbove(kj::StringPtr path) {
 FileExtent writeFile(kj::StringPtr folder, const CheckpointFile& file) {
   writeWhole(kj::str(folder, "/", file.name), file.pieces);
   FileExtent written{kj::str(file.name), 0};
-  io::Sha256 sum;
   for (auto& piece: file.pieces) {
-    sum.update(piece);
+    written.crc32 = io::crc32(piece, written.crc32);
     written.bytes += piece.size();
   }
-  written.sha256 = kj::encodeHex(sum.finish());
   return written;
 }
 
@@ -93,7 +92,7 @@ bool isFileName(kj::StringPtr name) {
   return isPlain;
 }
 
-// Returns the sum of a manifest with this text, which holds `sum` unless that is still empty.
+// Returns the sum of a manifest with this text, which holds `sum` or what stands in its place.
 kj::String sumOf(kj::StringPtr text, kj::StringPtr sum) {
   auto found =
       static_cast<const char*>(::memmem(text.begin(), text.size(), sum.begin(), sum.size()));
@@ -136,22 +135,22 @@ void check(kj::StringPtr folder, Manifest::File::Reader file) {
   if (!S_ISREG(facts.st_mode) || double(facts.st_size) != file.getBytes()) {
     configs::fail(name, " does not have ", file.getBytes(), " bytes");
   }
-  if (GrowingSums(folder).of(file.getName(), facts.st_size, name) != file.getSha256()) {
+  if (GrowingSums(folder).of(file.getName(), facts.st_size, name) != file.getCrc32()) {
     configs::fail(name, " is damaged: its checksum is another one");
   }
 }
 
 // Returns the sum of the events of a run up to a checkpoint.
-kj::String sumOfEvents(GrowingSums& sums, uint64_t bytes) {
+uint32_t sumOfEvents(GrowingSums& sums, uint64_t bytes) {
   // A run without events has no file of them.
-  if (bytes == 0) return io::sha256Hex(nullptr);
+  if (bytes == 0) return 0;
   return sums.of("events.jsonl", bytes, "the run's events.jsonl");
 }
 
 void set(Manifest::File::Builder target, const FileExtent& file) {
   target.setName(file.name);
   target.setBytes(file.bytes);
-  target.setSha256(file.sha256);
+  target.setCrc32(file.crc32);
 }
 
 // Notes the logs with their sums, if all of them can be read.
@@ -196,7 +195,7 @@ LogExtents logsOf(Manifest::Reader manifest) {
     bool isRight = isLogName(name) && bytes >= 0 && bytes <= double(1ull << 53);
     if (!isRight || folders.contains(folder)) return logs;
     folders.insert(kj::mv(folder));
-    files.add(FileExtent{kj::str(name), uint64_t(bytes), kj::str(file.getSha256())});
+    files.add(FileExtent{kj::str(name), uint64_t(bytes), file.getCrc32()});
   }
   logs.files = files.releaseAsArray();
   return logs;
@@ -215,6 +214,9 @@ kj::String shardPartName(uint shard) {
 uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
     kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingSums& sums) {
   auto path = pathOf(folder, point.step);
+  // Whoever wrote one before has synced the folders above.
+  bool isFirst = true;
+  for (auto step: stepsIn(folder)) isFirst = isFirst && !hasManifest(pathOf(folder, step));
   makeFolders(path);
   // Of an attempt that another one has replaced.
   ::unlink(kj::str(path, "/", MANIFEST).cStr());
@@ -240,17 +242,19 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
   }
   // The events that a run goes on from, and the names of the folders.
   syncPath(folder.events());
-  manifest.setEventsSha256(sumOfEvents(sums, point.events_bytes));
+  manifest.setEventsCrc32(sumOfEvents(sums, point.events_bytes));
   setLogs(manifest, point.logs, sums);
   syncPath(folder.checkpoints());
   syncPath(folder.path);
-  syncAbove(folder.path);
+  if (isFirst) syncAbove(folder.path);
   capnp::JsonCodec codec;
   codec.handleByAnnotation<Manifest>();
   codec.setPrettyPrint(true);
   auto text = [&]() { return kj::str(codec.encode(manifest), "\n"); };
-  manifest.setSha256("");
-  manifest.setSha256(sumOf(text(), ""));
+  // As long as the sum, so that the lines of the text are broken at the same places.
+  auto noSum = kj::str(kj::repeat('0', SHA256_DIGITS));
+  manifest.setSha256(noSum);
+  manifest.setSha256(sumOf(text(), noSum));
   writeWhole(kj::str(path, "/", MANIFEST), text());
   uint kept = 0;
   bool hasEnd = false;
@@ -299,7 +303,7 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
       {kj::str(manifest.getDigest()), kj::str(manifest.getInstructionSet()), manifest.getEpoch(),
           manifest.getStep(), manifest.getRunS(), uint64_t(events_bytes), logsOf(manifest),
           manifest.getEndsEpoch()},
-      kj::str(manifest.getEventsSha256()), kj::str(manifest.getVersion()), manifest.getTimeS(),
+      manifest.getEventsCrc32(), kj::str(manifest.getVersion()), manifest.getTimeS(),
       files.releaseAsArray()};
 }
 
@@ -319,7 +323,7 @@ kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
         if (read.point.digest != *wanted) configs::fail("it belongs to another experiment");
       }
       if (read.point.step != step) configs::fail("it is that of step ", read.point.step);
-      if (sumOfEvents(sums, read.point.events_bytes) != read.eventsSha256) {
+      if (sumOfEvents(sums, read.point.events_bytes) != read.eventsCrc32) {
         configs::fail("the run's events.jsonl is damaged: its checksum is another one");
       }
       found = kj::mv(read);

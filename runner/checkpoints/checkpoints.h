@@ -13,7 +13,7 @@ namespace runner {
 using kj::uint;
 
 // The number of the format that this program writes and reads.
-constexpr uint CHECKPOINT_FORMAT = 3;
+constexpr uint CHECKPOINT_FORMAT = 4;
 
 // Where a run stood when it was saved.
 struct SavedPoint {
@@ -48,7 +48,7 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
 struct FoundCheckpoint {
   kj::String path;
   SavedPoint point;
-  kj::String eventsSha256;      // of the events of the run so far
+  uint32_t eventsCrc32;         // of the events of the run so far
   kj::String version;           // of the program that wrote it
   double time_s;                // when, since 1970
   kj::Array<kj::String> files;  // their names, without the manifest

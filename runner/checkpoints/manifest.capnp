@@ -26,7 +26,7 @@ struct Manifest {
   eventsBytes @8 :Float64 $Json.name("events_bytes");
   # How much of events.jsonl belongs to the run so far.
   files @9 :List(File);
-  eventsSha256 @10 :Text $Json.name("events_sha256");
+  eventsCrc32 @10 :UInt32 $Json.name("events_crc32");
   # Of that part of events.jsonl.
   sha256 @11 :Text;
   # Of this file without these 64 digits.
@@ -41,6 +41,6 @@ struct Manifest {
   struct File {
     name @0 :Text;
     bytes @1 :Float64;
-    sha256 @2 :Text;
+    crc32 @2 :UInt32;
   }
 }

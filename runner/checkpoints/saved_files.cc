@@ -35,7 +35,10 @@ void findKeys(SavedFiles& saved, kj::StringPtr folder) {
     saved.weights = readSavedFile(kj::str(folder, "/", CHECKPOINT_WEIGHTS));
     auto first = readSavedFile(kj::str(folder, "/", workerPartName(0)));
     for (auto& array: first.arrays) {
-      if (array.name == "parameters") saved.parameters_bytes = array.values.size();
+      if (array.name != "program.statistics") continue;
+      uint64_t all = 0;
+      for (auto& key: KJ_ASSERT_NONNULL(saved.weights).arrays) all += key.values.size();
+      saved.parameters_bytes = all - kj::min(all, array.values.size());
     }
   });
 }

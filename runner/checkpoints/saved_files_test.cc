@@ -35,7 +35,7 @@ kj::Array<kj::byte> fileWith(std::initializer_list<std::pair<kj::StringPtr, uint
 // Writes a checkpoint of a network with 5 parameters and 2 statistics.
 void writeAt(const RunFolder& run, uint64_t step) {
   const auto weights = fileWith({{"conv_weight", 3}, {"bn_gamma", 2}, {"bn_moving_mean", 2}});
-  const auto part = fileWith({{"parameters", 5}, {"program.statistics", 2}, {"store.own", 4}});
+  const auto part = fileWith({{"average.values", 5}, {"program.statistics", 2}, {"store.own", 4}});
   CheckpointFile files[] = {{workerPartName(0), kj::arr(part.asPtr())},
       {kj::str(CHECKPOINT_WEIGHTS), kj::arr(weights.asPtr())}};
   GrowingSums sums(run.path);
@@ -62,7 +62,7 @@ TEST_CASE("readSavedFiles: a path names a run, a checkpoint, or one of its files
   auto file = readQuietly(kj::str(checkpoint, "/worker-0.safetensors"));
   CHECK(file.checkpoint == nullptr);
   REQUIRE(file.files.size() == 1);
-  CHECK(file.files[0].arrays[0].name == "parameters");
+  CHECK(file.files[0].arrays[0].name == "average.values");
 }
 
 TEST_CASE("readSavedFiles: what is not a checkpoint is refused, with its path") {

@@ -88,7 +88,7 @@ bool areAsBefore(
   for (auto& file: logs.files) {
     hadBoard = hadBoard || file.name.startsWith("tensorboard/");
     bool isSame = false;
-    auto compare = [&]() { isSame = sums.of(file.name, file.bytes, file.name) == file.sha256; };
+    auto compare = [&]() { isSame = sums.of(file.name, file.bytes, file.name) == file.crc32; };
     if (kj::runCatchingExceptions(compare) != nullptr || !isSame) return false;
   }
   return hadBoard == hasBoard;

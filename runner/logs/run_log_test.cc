@@ -85,7 +85,7 @@ struct LoggedRun {
     events_bytes = now.events_bytes();
     logs = now.extents();
     GrowingSums sums(folder.path);
-    for (auto& file: logs.files) file.sha256 = sums.of(file.name, file.bytes, file.name);
+    for (auto& file: logs.files) file.crc32 = sums.of(file.name, file.bytes, file.name);
   }
 
   // The run was lost, and goes on from the checkpoint.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "configs/language/failure.h"
+#include "runner/checkpoints/safetensors.h"
 #include "runner/checkpoints/weights.h"
 #include "runner/roles/disk_work.h"
 #include "runner/system/reason.h"
@@ -34,6 +35,31 @@ kj::ArrayPtr<const float> floatsIn(
     return kj::arrayPtr(reinterpret_cast<const float*>(bytes.begin()), size);
   }
   configs::fail("it lacks the array `", name, "`");
+}
+
+struct KeptPart {
+  kj::Array<kj::byte> head;
+  kj::ArrayPtr<const kj::byte> values;
+};
+
+// Returns a worker's part as a checkpoint keeps it: without the parameters, if it has them. They
+// come last, and the file of weights has them, too.
+KeptPart withoutParameters(
+    kj::ArrayPtr<const kj::byte> part, kj::ArrayPtr<const FoundTensor> arrays) {
+  auto values = KJ_ASSERT_NONNULL(valuesIn(part));
+  kj::Vector<Tensor> kept;
+  uint64_t size = 0;
+  for (auto& array: arrays) {
+    if (array.name == SENT_PARAMETERS) break;
+    if (array.values.begin() != values.begin() + size) configs::fail("its arrays are not in order");
+    kept.add(Tensor{kj::str(array.name), array.type, kj::str(array.shape), array.values.size()});
+    size += array.values.size();
+  }
+  auto found = notesIn(part);
+  auto notes = KJ_MAP(note, found) {
+    return Note{note.name, kj::str(note.text)};
+  };
+  return {safetensorsHead(notes, kept), values.slice(0, size)};
 }
 
 }  // namespace
@@ -231,27 +257,34 @@ void JobSaver::writeIfWhole() {
 // Returns what the thread writes. It refers to memory of this object.
 kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
   kj::Vector<CheckpointFile> files;
+  heads.clear();
   meanStatistics = kj::heapArray<float>(graph.statisticsSize);
   auto sums = kj::heapArray<double>(graph.statisticsSize);
   for (auto& sum: sums) sum = 0;
   kj::ArrayPtr<const float> parameters;
   uint workers = 0;
   for (auto& part: now.parts) {
-    if (part.name.kind == Part::WORKER) {
-      auto tensors = tensorsIn(part.bytes);
-      auto statistics = floatsIn(tensors, "program.statistics", graph.statisticsSize);
-      for (auto i: kj::indices(sums)) sums[i] += statistics[i];
-      // The first worker has them.
-      if (workers++ == 0) parameters = floatsIn(tensors, "parameters", graph.parameters);
+    auto bytes = part.bytes.asPtr().asConst();
+    if (part.name.kind == Part::SHARD) {
+      files.add(CheckpointFile{part.name.file(), kj::arr(bytes)});
+      continue;
     }
-    files.add(CheckpointFile{part.name.file(), kj::arr(part.bytes.asPtr().asConst())});
+    auto tensors = tensorsIn(bytes);
+    auto statistics = floatsIn(tensors, "program.statistics", graph.statisticsSize);
+    for (auto i: kj::indices(sums)) sums[i] += statistics[i];
+    // The first worker has them.
+    if (workers++ == 0) parameters = floatsIn(tensors, SENT_PARAMETERS, graph.parameters);
+    auto kept = withoutParameters(bytes, tensors);
+    heads.add(kj::mv(kept.head));
+    files.add(
+        CheckpointFile{part.name.file(), kj::arr(heads.back().asPtr().asConst(), kept.values)});
   }
   for (auto i: kj::indices(sums)) {
     meanStatistics[i] = float(sums[i] / workers);
   }
-  weightsHead = runner::weightsHead(graph, digest);
+  heads.add(weightsHead(graph, digest));
   files.add(CheckpointFile{
-      kj::str(CHECKPOINT_WEIGHTS), kj::arr(weightsHead.asPtr().asConst(), parameters.asBytes(),
+      kj::str(CHECKPOINT_WEIGHTS), kj::arr(heads.back().asPtr().asConst(), parameters.asBytes(),
                                        meanStatistics.asPtr().asConst().asBytes())});
   return files.releaseAsArray();
 }

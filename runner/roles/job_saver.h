@@ -102,9 +102,10 @@ private:
   kj::Maybe<Gathering> gathering;
   // The step of the checkpoint that will be gathered when the one before it is on disk.
   kj::Maybe<uint64_t> next;
-  kj::Maybe<uint64_t> abandoned;    // the step of the last checkpoint that will not be written
-  GrowingSums logSums;              // of the run's folder
-  kj::Array<kj::byte> weightsHead;  // of the checkpoint that is being written
+  kj::Maybe<uint64_t> abandoned;  // the step of the last checkpoint that will not be written
+  GrowingSums logSums;            // of the run's folder
+  // Of the checkpoint that is being written: what stands in front of the values of its files.
+  kj::Vector<kj::Array<kj::byte>> heads;
   kj::Array<float> meanStatistics;
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
   kj::Promise<void> writing = nullptr;

@@ -21,6 +21,7 @@
 #include "runner/roles/io_thread.h"
 #include "runner/roles/joining_worker.h"
 #include "runner/roles/member_plan.h"
+#include "runner/roles/part_transfer.h"
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
 #include "runner/roles/training_state.h"
@@ -42,9 +43,6 @@ kj::Maybe<kj::Own<const MemberPlan>> planOf(const RoleOptions& options, uint sea
   RunFolder folder{kj::str(options.membershipOf)};
   return kj::Own<const MemberPlan>(kj::heap<MemberPlan>(folder, seats));
 }
-
-// The weights of the checkpoint, for other programs.
-constexpr kj::StringPtr PARAMETERS = "parameters"_kj;
 
 double accuracyOf(const nn::BatchResult& sums) {
   return sums.images == 0 ? 0 : double(sums.correct) / sums.images;
@@ -156,7 +154,7 @@ private:
     auto load = [&]() {
       PartLoader loader(saved);
       visitState(loader);
-      if (loader.has(PARAMETERS)) loader.floats(PARAMETERS, program.parameters());
+      if (loader.has(SENT_PARAMETERS)) loader.floats(SENT_PARAMETERS, program.parameters());
       loader.finish();
     };
     KJ_IF_MAYBE(e, kj::runCatchingExceptions(load)) {
@@ -304,7 +302,7 @@ private:
     store.settle();
     PartSaver saver(saved_bytes);
     visitState(saver);
-    if (sendsParameters()) saver.floats(PARAMETERS, program.parameters());
+    if (sendsParameters()) saver.floats(SENT_PARAMETERS, program.parameters());
     auto plans = nn::chosenPlans();
     auto notes = KJ_MAP(plan, plans) {
       return Note{plan.problem, kj::str(plan.name)};

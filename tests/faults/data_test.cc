@@ -59,7 +59,7 @@ TEST_CASE("a disk that has no room for the weights is refused before any role st
 
 TEST_CASE("a run whose disk has no room for a second checkpoint warns once and trains on") {
   if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
-  auto ended = runOnDisk("2500k", "tests/faults/short.toml", "checkpoint.every_steps=100");
+  auto ended = runOnDisk("1700k", "tests/faults/short.toml", "checkpoint.every_steps=100");
   INFO(ended.output, ended.errors);
   CHECK(ended.exitCode == 0);
   CHECK(contains(ended.output, "weights sha256="));
