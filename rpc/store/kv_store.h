@@ -53,6 +53,9 @@ public:
   virtual void resume() = 0;
   // Fetches the newest values of all slices. If all workers rest, all of them then have the same.
   virtual void refresh() = 0;
+  // Whether the shards hold, between two steps and bit for bit, the parameters that this worker
+  // computes with.
+  virtual bool areParametersOnShards() const { return false; }
   // Returns how many updates are in the newest values of the placement's first slice that this
   // worker has received; 0 before any. If a round takes the gradients of all workers, that is the
   // number of this worker's answered steps. If each push is a round, the pushes of all workers

@@ -29,6 +29,9 @@ public:
   kj::Promise<void> run(Servers servers) override { return exchange(handover, kj::mv(servers)); }
   void fail(kj::Exception reason) override { handover.state.lockExclusive()->fail(kj::mv(reason)); }
   void traceTo(Trace& trace) override;
+  bool areParametersOnShards() const override {
+    return handover.rounds.counted == Rounds::ALL && !keepsAnswers();
+  }
   void shareThread(kj::Function<void()> yield) override { handover.yield = kj::mv(yield); }
   kj::Array<Traffic> traffic() const override {
     return kj::heapArray<Traffic>(handover.state.lockShared()->traffic);

@@ -261,7 +261,7 @@ kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
   meanStatistics = kj::heapArray<float>(graph.statisticsSize);
   auto sums = kj::heapArray<double>(graph.statisticsSize);
   for (auto& sum: sums) sum = 0;
-  kj::ArrayPtr<const float> parameters;
+  kj::Maybe<kj::ArrayPtr<const float>> parameters;
   uint workers = 0;
   for (auto& part: now.parts) {
     auto bytes = part.bytes.asPtr().asConst();
@@ -273,7 +273,9 @@ kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
     auto statistics = floatsIn(tensors, "program.statistics", graph.statisticsSize);
     for (auto i: kj::indices(sums)) sums[i] += statistics[i];
     // The first worker has them.
-    if (workers++ == 0) parameters = floatsIn(tensors, SENT_PARAMETERS, graph.parameters);
+    if (workers++ == 0 && tensors.size() > 0 && tensors.back().name == SENT_PARAMETERS) {
+      parameters = floatsIn(tensors, SENT_PARAMETERS, graph.parameters);
+    }
     auto kept = withoutParameters(bytes, tensors);
     heads.add(kj::mv(kept.head));
     files.add(
@@ -283,10 +285,38 @@ kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
     meanStatistics[i] = float(sums[i] / workers);
   }
   heads.add(weightsHead(graph, digest));
-  files.add(CheckpointFile{
-      kj::str(CHECKPOINT_WEIGHTS), kj::arr(heads.back().asPtr().asConst(), parameters.asBytes(),
-                                       meanStatistics.asPtr().asConst().asBytes())});
+  kj::Vector<kj::ArrayPtr<const kj::byte>> weights;
+  weights.add(heads.back());
+  KJ_IF_MAYBE(own, parameters) {
+    weights.add(own->asBytes());
+  } else {
+    weights.addAll(parametersIn(now));
+  }
+  weights.add(meanStatistics.asPtr().asConst().asBytes());
+  files.add(CheckpointFile{kj::str(CHECKPOINT_WEIGHTS), weights.releaseAsArray()});
   return files.releaseAsArray();
+}
+
+// Returns the parameters in their order, slice by slice, from the parts of the shards.
+kj::Vector<kj::ArrayPtr<const kj::byte>> JobSaver::parametersIn(const Gathering& now) const {
+  auto placement = placementOf(experiment, graph);
+  kj::Vector<kj::ArrayPtr<const float>> left;  // by shard: the values that are still to be added
+  for (uint shard: kj::indices(placement.shards)) {
+    uint64_t size = 0;
+    for (auto id: placement.shards[shard]) size += placement.slices[id].size;
+    for (auto& part: now.parts) {
+      if (!(part.name == PartName{Part::SHARD, shard})) continue;
+      left.add(floatsIn(tensorsIn(part.bytes), "shard.values", size));
+    }
+    KJ_REQUIRE(left.size() == shard + 1, "neither a worker nor the shards have sent parameters");
+  }
+  kj::Vector<kj::ArrayPtr<const kj::byte>> pieces;
+  for (auto& slice: placement.slices) {
+    auto& values = left[slice.shard];
+    pieces.add(values.slice(0, slice.size).asBytes());
+    values = values.slice(slice.size, values.size());
+  }
+  return pieces;
 }
 
 void JobSaver::end() {

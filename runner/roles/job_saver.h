@@ -87,6 +87,7 @@ private:
   void writeIfWhole();
   void end();
   kj::Array<CheckpointFile> filesOf(const Gathering& gathering);
+  kj::Vector<kj::ArrayPtr<const kj::byte>> parametersIn(const Gathering& gathering) const;
 
   const Experiment& experiment;
   kj::StringPtr digest;

@@ -60,7 +60,7 @@ private:
   Heard& heard;
 };
 
-// The saver of a job of one server and two workers.
+// The saver of a job of two workers.
 struct TestSaver {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   LoadedExperiment loaded;
@@ -72,8 +72,8 @@ struct TestSaver {
   kj::String failure;
   kj::Own<JobSaver> saver;
 
-  explicit TestSaver(kj::StringPtr name) {
-    loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", {"cluster.servers=1"_kj});
+  explicit TestSaver(kj::StringPtr name, kj::StringPtr servers = "cluster.servers=1"_kj) {
+    loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", {servers});
     REQUIRE(loaded.errors == "");
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
     facts = kj::heap<ModelFacts>(experiment);
@@ -101,10 +101,12 @@ struct TestSaver {
 
   // All workers stand still.
   void gather(uint64_t step) {
-    auto shards = kj::heapArrayBuilder<Member::Client>(1);
-    shards.add(kj::heap<TestMember>(server));
+    kj::Vector<Member::Client> shards;
+    for (uint i = 0; i < KJ_ASSERT_NONNULL(loaded.experiment).cluster.servers; i++) {
+      shards.add(kj::heap<TestMember>(server));
+    }
     SavedPoint point{kj::str(loaded.digest), kj::str("avx2"), 1, step, 0.5, 0};
-    saver->gather(kj::mv(point), kj::arr(0u, 1u), shards.finish()).wait(io.waitScope);
+    saver->gather(kj::mv(point), kj::arr(0u, 1u), shards.releaseAsArray()).wait(io.waitScope);
   }
 
   void take(PartName name, uint64_t step, uint64_t total, uint64_t offset,
@@ -120,7 +122,15 @@ struct TestSaver {
     saver->take(name, piece);
   }
 
-  // Sends all parts, in two pieces each. They lack the last `lacking` parameters.
+  // Sends a part in two pieces.
+  void take(PartName name, uint64_t step, SavedPart part) {
+    auto bytes = kj::heapArray<kj::byte>(part.size());
+    part.copy(0, bytes);
+    take(name, step, bytes.size(), 0, bytes.slice(0, 1000));
+    take(name, step, bytes.size(), 1000, bytes.slice(1000, bytes.size()));
+  }
+
+  // Sends all parts. They lack the last `lacking` parameters.
   void takeAll(uint64_t step, size_t lacking = 0) {
     for (auto name:
         {PartName{Part::WORKER, 0}, PartName{Part::SHARD, 0}, PartName{Part::WORKER, 1}}) {
@@ -131,11 +141,7 @@ struct TestSaver {
       PartSaver parts(0);
       parts.floats("program.statistics", statistics);
       parts.floats("parameters", parameters);
-      auto part = parts.finish();
-      auto bytes = kj::heapArray<kj::byte>(part.size());
-      part.copy(0, bytes);
-      take(name, step, bytes.size(), 0, bytes.slice(0, 1000));
-      take(name, step, bytes.size(), 1000, bytes.slice(1000, bytes.size()));
+      take(name, step, parts.finish());
     }
   }
 };
@@ -163,6 +169,37 @@ TEST_CASE("JobSaver: workers that have not begun the step stop there, and are al
   auto found = newestCheckpoint(
       job.folder, kj::StringPtr(job.loaded.digest), [](kj::String why) { FAIL(why.cStr()); });
   CHECK(KJ_ASSERT_NONNULL(found).point.step == 6);
+}
+
+TEST_CASE("JobSaver: the weights are the shards' values if no worker sends parameters") {
+  TestSaver job("shards", "cluster.servers=2");
+  auto& graph = job.facts->graph;
+  auto placement = placementOf(KJ_ASSERT_NONNULL(job.loaded.experiment), graph);
+  auto parameters = kj::heapArray<float>(graph.parameters);
+  for (auto i: kj::indices(parameters)) parameters[i] = float(i);
+  auto statistics = kj::heapArray<float>(graph.statisticsSize);
+  job.gather(6);
+  for (uint shard: {0u, 1u}) {
+    kj::Vector<kj::ArrayPtr<float>> slices;
+    for (auto id: placement.shards[shard]) {
+      slices.add(placement.slices[id].of(parameters.asPtr()));
+    }
+    PartSaver part(0);
+    part.floats("shard.values", slices);
+    job.take({Part::SHARD, shard}, 6, part.finish());
+  }
+  auto padding = kj::heapArray<float>(1000);
+  for (uint rank: {0u, 1u}) {
+    PartSaver part(0);
+    part.floats("program.statistics", statistics);
+    part.floats("store.unsent", padding);
+    job.take({Part::WORKER, rank}, 6, part.finish());
+  }
+  job.saver->whenIdle().wait(job.io.waitScope);
+  CHECK(job.failure == "");
+  auto file = readWhole(kj::str(job.folder.checkpoints(), "/step-6/", CHECKPOINT_WEIGHTS), 1 << 24);
+  auto values = KJ_REQUIRE_NONNULL(valuesIn(file.asBytes()));
+  CHECK((values == parameters.asBytes()));
 }
 
 TEST_CASE("JobSaver: a checkpoint that cannot be written leaves the next one a chance") {

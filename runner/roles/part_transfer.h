@@ -22,8 +22,9 @@ struct PartName {
   kj::String file() const;
 };
 
-// The array of a worker's part with the parameters that the worker computes with. It comes last.
-// In a checkpoint they stand in the file of weights instead.
+// The array of a worker's part with the parameters that the worker computes with. It comes last. In
+// a checkpoint they stand in the file of weights instead. The part lacks it if the shards have the
+// same values.
 constexpr kj::StringPtr SENT_PARAMETERS = "parameters"_kj;
 
 // A part that comes in, piece by piece.

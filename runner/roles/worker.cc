@@ -302,7 +302,9 @@ private:
     store.settle();
     PartSaver saver(saved_bytes);
     visitState(saver);
-    if (sendsParameters()) saver.floats(SENT_PARAMETERS, program.parameters());
+    if (sendsParameters() && !store.areParametersOnShards()) {
+      saver.floats(SENT_PARAMETERS, program.parameters());
+    }
     auto plans = nn::chosenPlans();
     auto notes = KJ_MAP(plan, plans) {
       return Note{plan.problem, kj::str(plan.name)};
