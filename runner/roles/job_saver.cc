@@ -194,20 +194,18 @@ bool JobSaver::gathers(uint64_t step) const {
 }
 
 bool JobSaver::abandon(uint rank) {
-  KJ_IF_MAYBE(step, next) {
-    abandoned = *step;
-    next = nullptr;
-    return true;
-  }
+  bool any = next != nullptr;
+  KJ_IF_MAYBE(step, next) abandoned = *step;
+  next = nullptr;
   KJ_IF_MAYBE(now, gathering) {
     for (auto& part: now->parts) {
       if (!(part.name == PartName{Part::WORKER, rank}) || part.isWhole()) continue;
-      abandoned = now->point.step;
+      abandoned = kj::max(abandoned.orDefault(0), now->point.step);
       end();
       return true;
     }
   }
-  return false;
+  return any;
 }
 
 void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {
