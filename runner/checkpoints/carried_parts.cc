@@ -18,7 +18,8 @@ constexpr kj::StringPtr TRAFFIC = "store.traffic."_kj;
 constexpr uint TRAFFIC_COUNTS = 7;
 
 // Only the first worker has them.
-constexpr kj::StringPtr OF_FIRST[] = {"best.weights"_kj};
+constexpr kj::StringPtr OF_FIRST[] = {
+    "best.weights"_kj, "average.values"_kj, "average.taken"_kj, "average.step"_kj};
 // A worker has them of its own gradients, or of the present epoch.
 constexpr kj::StringPtr OF_RANK[] = {"store.velocities"_kj, "worker.bad_records"_kj};
 

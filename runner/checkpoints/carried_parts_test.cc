@@ -53,7 +53,13 @@ constexpr float UNSENT[][3] = {{1e8f, 0.1f, -3}, {1, 0.2f, 5}, {-1e8f, 0.3f, 1e-
 kj::Array<kj::byte> worker(uint rank) {
   PartSaver saver(0);
   float parameters[] = {1, 2, 3};
-  if (rank == 0) saver.floats("best.weights", parameters);
+  uint64_t taken = 4;
+  if (rank == 0) {
+    saver.floats("best.weights", parameters);
+    saver.floats("average.values", parameters);
+    saver.count("average.taken", taken);
+    saver.count("average.step", taken);
+  }
   float unsent[3];
   memcpy(unsent, UNSENT[rank], sizeof(unsent));
   saver.floats("store.unsent", unsent);
@@ -122,9 +128,12 @@ TEST_CASE("carriedWorkers: a rank keeps what it had, and a new one begins as a c
     CHECK(tests::contains(notesIn(carried[rank])[0].text, "of 0"));
   }
   CHECK(valuesIn<uint64_t>(carried[1], "store.traffic.2")[0] == 0);
-  CHECK(has(carried[0], "best.weights"));
-  CHECK(!has(carried[1], "best.weights"));
-  CHECK(!has(carried[2], "best.weights"));
+  for (auto name: {"best.weights", "average.values", "average.taken", "average.step"}) {
+    CAPTURE(name);
+    CHECK(has(carried[0], name));
+    CHECK(!has(carried[1], name));
+    CHECK(!has(carried[2], name));
+  }
 }
 
 TEST_CASE("carriedWorkers: there are counts of traffic for the servers that there are now") {

@@ -118,7 +118,7 @@ TEST_CASE("a run goes on with another number of workers from the end of an epoch
   add(3, 2, "kvstore.mode=local_sgd");
   if (::getenv("ALL_MODES") != nullptr) {
     add(3, 1, "kvstore.transport=tcp", "kvstore.wire=float16");
-    add(1, 4, "kvstore.update=worker");
+    add(1, 4, "kvstore.update=worker", "train.ema={ decay = 0.9 }");
     add(3, 2, "kvstore.update=worker", "kvstore.compression={ kind = \"2bit\" }");
     add(3, 2, "kvstore.mode=allreduce", "cluster.servers=0",
         "kvstore.compression={ kind = \"topk\", sparsity = 0.9, momentum = 0.9 }");
