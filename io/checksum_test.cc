@@ -21,4 +21,5 @@ TEST_CASE("crc32: gives the check value of the CRC catalogue, also in pieces") {
   CHECK(io::crc32(digits) == 0xcbf43926);
   CHECK(io::crc32(digits.slice(4, 9), io::crc32(digits.slice(0, 4))) == 0xcbf43926);
   CHECK(io::crc32(nullptr) == 0);
+  CHECK(io::crc32(nullptr, 0xcbf43926) == 0xcbf43926);
 }
