@@ -6,7 +6,6 @@
 #include "configs/language/warning.h"
 #include "io/batches/first_images.h"
 #include "nn/chosen_plans.h"
-#include "nn/cpu/instruction_set.h"
 #include "nn/loops/floats.h"
 #include "nn/network/initializer.h"
 #include "runner/checkpoints/checkpoints.h"
@@ -554,7 +553,7 @@ private:
     kj::Vector<Note> notes;
     notes.add(Note{"epoch"_kj, kj::str(epoch)});
     notes.add(Note{"validation_accuracy"_kj, kj::str(accuracy)});
-    auto withLevel = withInstructionSet(resolved, nn::instructionSet());
+    auto withLevel = withInstructionSet(resolved, ioThread->instructionSet());
     for (auto& note: notesOf(withLevel, experiment, facts)) notes.add(kj::mv(note));
     ioThread->send(state.step, part, weightsPart(facts.graph, digest, notes, values));
   }
