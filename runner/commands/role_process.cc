@@ -71,6 +71,8 @@ RoleOptions sibling(const RoleOptions& options, Role role, uint index) {
   own.launched = options.launched;
   own.secret = options.secret;
   own.isFromEnvironment = options.isFromEnvironment;
+  own.resumes = options.resumes;
+  own.membershipOf = kj::str(options.membershipOf);
   own.meetsInFolder = options.meetsInFolder;
   own.signals = kj::heapArray(options.signals.asPtr());
   return own;
