@@ -13,6 +13,7 @@
 #include "runner/logs/role_names.h"
 #include "runner/roles/disk_room.h"
 #include "runner/roles/disk_work.h"
+#include "runner/roles/member_plan.h"
 #include "runner/system/files.h"
 #include "runner/system/machine.h"
 #include "runner/system/reason.h"
@@ -26,6 +27,18 @@ namespace {
 
 // Roles on one machine take much less time to join.
 constexpr auto TELL_MISSING = 5 * kj::SECONDS;
+
+// Returns what the file says of the instructions of all workers, or those that the run has computed
+// with until the checkpoint.
+kj::StringPtr instructionsOf(
+    const Experiment& experiment, const kj::Maybe<const FoundCheckpoint&>& from) {
+  kj::StringPtr setting = experiment.cluster.instructionSet;
+  KJ_IF_MAYBE(checkpoint, from) {
+    auto& known = checkpoint->point.instructionSet;
+    if (setting == AUTO_INSTRUCTION_SET && known.size() > 0) return known;
+  }
+  return setting;
+}
 
 // Returns how far a worker got. Empty for servers, which count no steps.
 kj::String reached(Role role, uint64_t step) {
@@ -64,7 +77,7 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
       counted(begin),
       allJoined(joinedPair.promise.fork()),
       allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
-      instructions(experiment.cluster.instructionSet, highestLevelOf(experiment),
+      instructions(instructionsOf(experiment, from), highestLevelOf(experiment),
           here ? 0 : experiment.cluster.workers),
       meeting(experiment.cluster.seats()),
       from(from),
@@ -88,9 +101,12 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
   KJ_IF_MAYBE(checkpoint, from) {
     epochsChecked = epochsStepped = epochsTrained = checkpoint->point.epoch - 1;
     if (checkpoint->point.endsEpoch) epochBegin = checkpoint->point.step;
-    eachEventButSpeed(folder, [this](Event::Reader event) {
+    eachEventButSpeed(folder, [this, &folder, &cluster](Event::Reader event) {
       if (event.isBadRecord()) badRecords.insert(kj::str(event.getBadRecord().getReason()));
-      if (event.isMembership()) members.add(changeOf(event.getIndex(), event.getMembership()));
+      if (event.isMembership()) {
+        requireSeat(folder, event.getIndex(), cluster.seats());
+        members.add(changeOf(event.getIndex(), event.getMembership()));
+      }
       // The changes before do not concern the workers that there are now.
       if (event.isResized()) {
         members = JobMembers(experiment.cluster.workers, experiment.cluster.seats());

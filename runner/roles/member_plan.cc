@@ -8,14 +8,17 @@
 
 namespace runner {
 
+void requireSeat(const RunFolder& folder, uint rank, uint seats) {
+  if (rank < seats) return;
+  configs::fail("the run in ", folder.path, " had ", roleName(Role::WORKER, rank),
+      ", and a job of this file has at most ", counted(seats, "worker"),
+      ": raise cluster.elastic.max");
+}
+
 MemberPlan::MemberPlan(const RunFolder& folder, uint seats) {
   eachEvent(folder, [&](Event::Reader event) {
     if (!event.isMembership()) return;
-    if (event.getIndex() >= seats) {
-      configs::fail("the run in ", folder.path, " had ", roleName(Role::WORKER, event.getIndex()),
-          ", and a job of this file has at most ", counted(seats, "worker"),
-          ": raise cluster.elastic.max");
-    }
+    requireSeat(folder, event.getIndex(), seats);
     auto change = event.getMembership();
     if (change.getJoined()) {
       joins.add(Join{event.getIndex(), change.getStep()});

@@ -12,6 +12,9 @@ namespace runner {
 
 using kj::uint;
 
+// Throws, for the user, if the run in `folder` had a worker `rank` that is not below `seats`.
+void requireSeat(const RunFolder& folder, uint rank, uint seats);
+
 // The losses and joins that the events of a run tell. Immutable.
 class MemberPlan {
 public:
