@@ -117,6 +117,11 @@ kj::String readManifest(kj::StringPtr path, Manifest::Builder manifest) {
   return text;
 }
 
+kj::String otherFormat(Manifest::Reader manifest) {
+  return kj::str(" has format ", manifest.getFormat(), " of program version ",
+      manifest.getVersion(), ", and this program reads format ", CHECKPOINT_FORMAT);
+}
+
 // Whether a manifest there says that its checkpoint ends an epoch.
 bool endsEpoch(kj::StringPtr path) {
   capnp::MallocMessageBuilder message;
@@ -279,8 +284,7 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
   auto manifest = message.initRoot<Manifest>();
   auto text = readManifest(path, manifest);
   if (manifest.getFormat() != CHECKPOINT_FORMAT) {
-    configs::fail("it has format ", manifest.getFormat(), " of program version ",
-        manifest.getVersion(), ", and this program reads format ", CHECKPOINT_FORMAT);
+    configs::fail("it", otherFormat(manifest));
   }
   if (sumOf(text, manifest.getSha256()) != manifest.getSha256()) {
     configs::fail("its manifest is damaged: its checksum is another one");
@@ -333,6 +337,24 @@ kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
     } else {
       return found;
     }
+  }
+  return nullptr;
+}
+
+kj::Maybe<kj::String> whyForeign(const RunFolder& folder, kj::StringPtr digest) {
+  for (auto step: stepsIn(folder)) {
+    auto path = pathOf(folder, step);
+    if (!hasManifest(path)) continue;
+    capnp::MallocMessageBuilder message;
+    auto manifest = message.initRoot<Manifest>();
+    bool isWhole = false;
+    auto read = [&]() {
+      auto text = readManifest(path, manifest);
+      isWhole = sumOf(text, manifest.getSha256()) == manifest.getSha256();
+    };
+    if (kj::runCatchingExceptions(read) != nullptr || !isWhole) continue;
+    if (manifest.getFormat() != CHECKPOINT_FORMAT) return kj::str(path, otherFormat(manifest));
+    if (manifest.getDigest() != digest) return kj::str(path, " belongs to another experiment");
   }
   return nullptr;
 }

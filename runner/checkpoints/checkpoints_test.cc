@@ -299,6 +299,22 @@ TEST_CASE("checkpoints: one of another format, experiment or step is refused") {
   CHECK(contains(newestIn(folder).refused, "/step-5 is not used: it is that of step 4"));
 }
 
+TEST_CASE("checkpoints: one that another program or file could use is not taken for damaged") {
+  auto folder = newRun();
+  CHECK(whyForeign(folder, DIGEST) == nullptr);
+  writeAt(folder, 3);
+  CHECK(whyForeign(folder, DIGEST) == nullptr);
+  auto other = KJ_REQUIRE_NONNULL(whyForeign(folder, "4567"));
+  CHECK(other == kj::str(pathAt(folder, 3), " belongs to another experiment"));
+  forge(folder, 3, "\"format\": 4", "\"format\": 77");
+  auto newer = KJ_REQUIRE_NONNULL(whyForeign(folder, DIGEST));
+  CHECK(contains(newer, kj::str(pathAt(folder, 3), " has format 77 of program version ")));
+  writeAt(folder, 3);
+  auto path = pathAt(folder, 3, "manifest.json");
+  writeFile(path, replaced(readFile(path), "\"format\": 4", "\"format\": 5"));
+  CHECK(whyForeign(folder, DIGEST) == nullptr);
+}
+
 TEST_CASE("checkpoints: a manifest that names files outside of its folder is refused") {
   auto folder = newRun();
   writeAt(folder, 3);

@@ -91,7 +91,12 @@ kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr 
       if (isFree) unbegun = ResumedRun{kj::mv(folder), {}};
       continue;
     }
-    auto record = readRunRecord(folder.path);
+    auto record = readRecordToResume(folder.path);
+    if (record.digest.size() == 0) {
+      tell(kj::str("the run in ", folder.path, " is not used: ", folder.events(),
+          " does not begin with an event of a run"));
+      continue;
+    }
     ResumedRun run{kj::mv(folder), kj::mv(record)};
     bool isSame = run.record.digest == loaded.digest;
     if (!isSame) run.written = relatedIn(run.folder, run.record, loaded);

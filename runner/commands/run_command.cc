@@ -114,9 +114,12 @@ bool prepare(
     const HeldRunFolder& held, LoadedExperiment& loaded, bool resumes, CommandLine& commandLine) {
   auto& folder = held.folder;
   RunRecord record;
-  auto read = [&]() { record = readRunRecord(folder.path); };
+  auto read = [&]() { record = readRecordToResume(folder.path); };
   if (resumes && ::access(folder.events().cStr(), F_OK) == 0) {
     read();
+    if (record.digest.size() == 0 && lastLineOf(folder.events()).size() > 0) {
+      configs::fail(folder.events(), " does not begin with an event of a run. Name another folder");
+    }
   } else {
     // A run that cannot be read is run again.
     kj::runCatchingExceptions(read);
@@ -408,7 +411,7 @@ kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedRuns& all) {
 
 void RunCommand::endIfFinished(const LoadedExperiment& loaded, const RunFolder& folder) {
   if (lastLineOf(folder.events()).size() == 0) return;
-  auto record = readRunRecord(folder.path);
+  auto record = readRecordToResume(folder.path);
   if (record.state != RunRecord::FINISHED) return;
   tell(kj::str("the run in ", folder.path, " has finished"));
   auto resolved = kj::str(loaded.resolved);

@@ -52,8 +52,14 @@ bool isSpeedLine(kj::ArrayPtr<const char> line) {
   return ::memmem(line.begin(), line.size(), KIND.begin(), KIND.size()) != nullptr;
 }
 
+// What is done about events.
+struct Reading {
+  bool withSpeed = true;
+  bool failsAtDamage = true;
+};
+
 void eachEvent(
-    const RunFolder& folder, bool withSpeed, kj::FunctionParam<void(Event::Reader)> take) {
+    const RunFolder& folder, Reading reading, kj::FunctionParam<void(Event::Reader)> take) {
   if (::access(folder.events().cStr(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
     configs::fail(folder.path, " is not the folder of a run: it has no events.jsonl");
   }
@@ -63,12 +69,13 @@ void eachEvent(
     KJ_IF_MAYBE(length, rest.findFirst('\n')) {
       auto found = rest.slice(0, *length);
       rest = rest.slice(*length + 1);
-      if (!withSpeed && isSpeedLine(found)) continue;
+      if (!reading.withSpeed && isSpeedLine(found)) continue;
       auto line = kj::heapString(found);
       capnp::MallocMessageBuilder message;
       auto event = message.initRoot<Event>();
       // The parser's own message is about its code. It would not help the user.
       if (kj::runCatchingExceptions([&]() { parseEvent(line, event); }) != nullptr) {
+        if (!reading.failsAtDamage) return;
         configs::fail(folder.events(), ":", number, " is not an event of a run: another program ",
             "or version wrote or changed it; leave this folder out");
       }
@@ -97,11 +104,15 @@ bool areAsBefore(
 }  // namespace
 
 void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
-  eachEvent(folder, true, take);
+  eachEvent(folder, Reading{}, take);
+}
+
+void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
+  eachEvent(folder, Reading{.failsAtDamage = false}, take);
 }
 
 void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
-  eachEvent(folder, false, take);
+  eachEvent(folder, Reading{.withSpeed = false}, take);
 }
 
 bool isLast(Event::Reader event) {

@@ -27,7 +27,11 @@ void parseEvent(kj::StringPtr line, Event::Builder event);
 // the run was killed then. Throws, with the way out, if the folder has no events or a line of them
 // is not an event.
 void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
-// The same, but leaves out the events `speed`, unread. Most events of a long run are such events.
+// The same, but ends at the first line that is not an event. A loss of power may leave any bytes in
+// what a file system had not written yet.
+void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
+// The same as eachEvent(), but leaves out the events `speed`, unread. Most events of a long run are
+// such events.
 void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
 
 // Whether `event` is the last one of a run: finished, failed, interrupted or stopped.

@@ -279,16 +279,28 @@ kj::String factsText(const RunRecord::Resize& resize) {
   return resize.facts.size() == 0 ? kj::str() : kj::str(": ", kj::strArray(resize.facts, "; "));
 }
 
-RunRecord readRunRecord(kj::StringPtr folder) {
+namespace {
+
+RunRecord readRecord(kj::StringPtr folder, decltype(eachEvent)& eachOf) {
   RunRecord record;
   record.folder = kj::str(folder);
   Recorder recorder(record);
-  eachEvent({kj::str(folder)}, [&](Event::Reader event) { recorder.take(event); });
+  eachOf({kj::str(folder)}, [&](Event::Reader event) { recorder.take(event); });
   recorder.finish();
   if (record.state == RunRecord::UNFINISHED) {
     record.reason = kj::str("it is still running, or its processes were killed");
   }
   return record;
+}
+
+}  // namespace
+
+RunRecord readRunRecord(kj::StringPtr folder) {
+  return readRecord(folder, eachEvent);
+}
+
+RunRecord readRecordToResume(kj::StringPtr folder) {
+  return readRecord(folder, eachEventUntilDamage);
 }
 
 }  // namespace runner

@@ -160,5 +160,9 @@ kj::String factsText(const RunRecord::Resize& resize);
 // Reads the events of the run in `folder`. Skips a last line that is cut off: the run was killed
 // then. Throws, with the way out, if the folder has no events or a line of them is not an event.
 RunRecord readRunRecord(kj::StringPtr folder);
+// The same for a run that may go on. Reads the events up to the first line that is not an event: if
+// the newest checkpoint does not need that line, the run goes on without it. The record has no
+// digest if it is the first line.
+RunRecord readRecordToResume(kj::StringPtr folder);
 
 }  // namespace runner

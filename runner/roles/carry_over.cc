@@ -75,7 +75,7 @@ Continued continuedAt(const Experiment& before, const ModelFacts& facts, const S
 
 bool hasChangedMembers(const RunFolder& folder) {
   bool result = false;
-  eachEvent(folder, [&](Event::Reader event) {
+  eachEventUntilDamage(folder, [&](Event::Reader event) {
     result = (result || event.isMembership()) && !event.isResized();
   });
   return result;

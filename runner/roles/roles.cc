@@ -62,9 +62,16 @@ bool workersAreHere(const Experiment& experiment, const RoleOptions& options) {
 }
 
 // Returns the checkpoint from which the run goes on, and sets newer ones aside. Null if there is
-// none: the run then begins again.
+// none: the run then begins again. Throws, and changes nothing, if another program or file could
+// use one.
 kj::Maybe<FoundCheckpoint> checkpointOf(const LoadedExperiment& loaded, const RunFolder& folder) {
   auto found = newestCheckpoint(folder, loaded.digest.asPtr(), [](kj::String why) { tell(why); });
+  if (found == nullptr) {
+    KJ_IF_MAYBE(why, whyForeign(folder, loaded.digest)) {
+      configs::fail("cannot go on with the run in ", folder.path, ": ", *why, ". Go on with the ",
+          "program and the file that made it, or rename the folder to begin again");
+    }
+  }
   setAsideAfter(folder, found.map([](auto& own) -> const FoundCheckpoint& { return own; }));
   return found;
 }

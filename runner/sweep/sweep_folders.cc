@@ -34,7 +34,7 @@ kj::Maybe<RunRecord> SweepFolders::recordOf(size_t index) const {
   if (::access(folder.events().cStr(), R_OK) != 0) return nullptr;
   kj::Maybe<RunRecord> result;
   // A run that cannot be read is run again.
-  auto wrong = kj::runCatchingExceptions([&]() { result = readRunRecord(folder.path); });
+  auto wrong = kj::runCatchingExceptions([&]() { result = readRecordToResume(folder.path); });
   if (wrong != nullptr) return nullptr;
   if (KJ_ASSERT_NONNULL(result).digest != all.runs[index].loaded.digest) return nullptr;
   return result;

@@ -206,6 +206,32 @@ TEST_CASE("--resume names a damaged checkpoint, and uses the one before") {
   }
 }
 
+TEST_CASE("--resume does without events behind the checkpoint that a loss of power has damaged") {
+  ResumableRun undisturbed(nullptr);
+  Left unbroken(undisturbed, undisturbed.train());
+  ResumableRun run(nullptr);
+  run.trainUntil(SAVED, 3);
+  writeFile(kj::str(run.folder, "/events.jsonl"),
+      kj::str(run.read("events.jsonl"), "\n\x01\x02\n{\"time_s\":1}\n"));
+  checkSame(Left(run, run.resume()), unbroken);
+}
+
+TEST_CASE("a coordinator with another experiment leaves the run that it shall go on with alone") {
+  ResumableRun run(nullptr);
+  run.trainUntil(SAVED, 3);
+  auto events = run.read("events.jsonl");
+  auto newest = run.newestCheckpoint();
+  Command coordinator({RUNNER, "role", RESUMABLE, "--role", "coordinator", "--resume", "--folder",
+      run.folder, "--set", "train.seed=7"});
+  auto ended = coordinator.wait();
+  CHECK(ended.exitCode == 1);
+  CHECK(contains(ended.errors,
+      kj::str("cannot go on with the run in ", run.folder, ": ", newest,
+          " belongs to another experiment. Go on with the program and the file that made it")));
+  CHECK(run.read("events.jsonl") == events);
+  CHECK(run.newestCheckpoint() == newest);
+}
+
 TEST_CASE("a run that was killed before its first checkpoint begins again in its folder") {
   kj::StringPtr seldom[] = {"checkpoint.every_steps=100000"};
   ResumableRun undisturbed(seldom);
