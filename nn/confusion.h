@@ -24,7 +24,10 @@ public:
   // BatchResult::correct.
   void add(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels);
   void add(const ConfusionCell& cell);
-  void clear() { counts.clear(); }
+  void clear() {
+    // KJ's maps hand a null pointer to memset() if they never had an entry.
+    if (counts.size() > 0) counts.clear();
+  }
 
   // Returns the cells that have images, ordered by label, then by prediction.
   kj::Array<ConfusionCell> cells() const;
