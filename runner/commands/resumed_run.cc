@@ -5,6 +5,7 @@
 #include "configs/language/failure.h"
 #include "runner/checkpoints/checkpoints.h"
 #include "runner/experiment/model_facts.h"
+#include "runner/logs/run_log.h"
 #include "runner/roles/carry_over.h"
 #include "runner/roles/instruction_set_choice.h"
 #include "runner/system/files.h"
@@ -93,6 +94,8 @@ kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr 
     }
     auto record = readRecordToResume(folder.path);
     if (record.digest.size() == 0) {
+      // A run that failed before it had begun has nothing to go on from.
+      if (beginsWithEvent(folder)) continue;
       tell(kj::str("the run in ", folder.path, " is not used: ", folder.events(),
           " does not begin with an event of a run"));
       continue;

@@ -117,7 +117,8 @@ bool prepare(
   auto read = [&]() { record = readRecordToResume(folder.path); };
   if (resumes && ::access(folder.events().cStr(), F_OK) == 0) {
     read();
-    if (record.digest.size() == 0 && lastLineOf(folder.events()).size() > 0) {
+    bool hasLines = lastLineOf(folder.events()).size() > 0;
+    if (record.digest.size() == 0 && hasLines && !beginsWithEvent(folder)) {
       configs::fail(folder.events(), " does not begin with an event of a run. Name another folder");
     }
   } else {

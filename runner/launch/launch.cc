@@ -498,7 +498,10 @@ kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& fol
     kj::AsyncIoContext& io, LaunchOptions options) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto attempts = kj::heap<Attempts>(Attempts{loaded, folder, view, io, options});
-  auto over = attempts->run();
+  auto over = kj::evalNow([&]() {
+    if (options.resumes) removeEnding(folder);
+    return attempts->run();
+  });
   return over
       .then([&experiment, &folder, &view](Outcome&& outcome) {
         KJ_IF_MAYBE(reason, outcome.failure) {

@@ -3,6 +3,9 @@
 #include <capnp/message.h>
 #include <kj/debug.h>
 #include <kj/time.h>
+#include <sys/stat.h>
+
+#include "runner/system/files.h"
 
 namespace runner {
 
@@ -35,6 +38,18 @@ void appendEnding(RunLog& log, Ending ending, kj::StringPtr reason) {
       break;
   }
   log.append(event);
+}
+
+void removeEnding(const RunFolder& folder) {
+  removeTornLine(folder.events());
+  auto line = lastLineOf(folder.events());
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  auto parse = [&]() { parseEvent(line, event); };
+  if (kj::runCatchingExceptions(parse) != nullptr || !isLast(event)) return;
+  struct stat about;
+  KJ_SYSCALL(::stat(folder.events().cStr(), &about), folder.events());
+  cutFile(folder.events(), about.st_size - line.size() - 1);
 }
 
 Outcome recordEnding(

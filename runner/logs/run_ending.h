@@ -30,4 +30,9 @@ void appendEnding(RunLog& log, Ending ending, kj::StringPtr reason);
 Outcome recordEnding(
     const RunFolder& folder, const LogStyle& style, Ending ending, kj::StringPtr reason);
 
+// Removes the last event of a run that goes on. Otherwise a launch that fails before the
+// coordinator has gone on would seem to have ended as the run did before. Does nothing if the run
+// has no such event. Throws with path and cause.
+void removeEnding(const RunFolder& folder);
+
 }  // namespace runner

@@ -82,6 +82,19 @@ TEST_CASE("recordEnding: a run that has finished stays finished, whatever is rep
   CHECK_FALSE(contains(readWhole(folder.log(), TEXT_BYTES_MAX), "silent"));
 }
 
+TEST_CASE("removeEnding: a run that goes on has not ended") {
+  auto folder = brokenRun("goes_on");
+  auto before = readWhole(folder.events(), TEXT_BYTES_MAX);
+  recordEnding(folder, LOG_STYLES[0], Ending::INTERRUPTED, "received SIGTERM");
+  CHECK(readWhole(folder.events(), TEXT_BYTES_MAX) != before);
+  for (int i = 0; i < 2; i++) {
+    removeEnding(folder);
+    CHECK(readWhole(folder.events(), TEXT_BYTES_MAX) == before);
+  }
+  auto outcome = recordEnding(folder, LOG_STYLES[0], Ending::FAILED, "coordinator: cannot listen");
+  CHECK(KJ_ASSERT_NONNULL(outcome.failure) == "coordinator: cannot listen");
+}
+
 TEST_CASE("recordEnding: returns what ended the run first") {
   auto folder = brokenRun("twice");
   auto first = recordEnding(folder, LOG_STYLES[0], Ending::FAILED, "worker 0: killed");

@@ -111,6 +111,12 @@ void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event:
   eachEvent(folder, Reading{.failsAtDamage = false}, take);
 }
 
+bool beginsWithEvent(const RunFolder& folder) {
+  bool any = false;
+  eachEventUntilDamage(folder, [&](Event::Reader) { any = true; });
+  return any;
+}
+
 void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
   eachEvent(folder, Reading{.withSpeed = false}, take);
 }

@@ -30,6 +30,8 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
 // The same, but ends at the first line that is not an event. A loss of power may leave any bytes in
 // what a file system had not written yet.
 void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
+// Whether the events of the run in `folder` begin with an event.
+bool beginsWithEvent(const RunFolder& folder);
 // The same as eachEvent(), but leaves out the events `speed`, unread. Most events of a long run are
 // such events.
 void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);

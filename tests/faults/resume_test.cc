@@ -207,9 +207,11 @@ TEST_CASE("--resume names a damaged checkpoint, and uses the one before") {
 }
 
 TEST_CASE("--resume does without events behind the checkpoint that a loss of power has damaged") {
-  ResumableRun undisturbed(nullptr);
+  // So that it does not end before it is killed.
+  kj::StringPtr longer[] = {"train.epochs=9"};
+  ResumableRun undisturbed(longer);
   Left unbroken(undisturbed, undisturbed.train());
-  ResumableRun run(nullptr);
+  ResumableRun run(longer);
   run.trainUntil(SAVED, 3);
   writeFile(kj::str(run.folder, "/events.jsonl"),
       kj::str(run.read("events.jsonl"), "\n\x01\x02\n{\"time_s\":1}\n"));
