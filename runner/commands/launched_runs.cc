@@ -3,7 +3,9 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "configs/language/failure.h"
@@ -77,6 +79,13 @@ RunFolder launchedRun(kj::StringPtr path) {
   size_t length = path.size();
   while (length > 1 && path[length - 1] == '/') --length;
   RunFolder own{kj::heapString(path.slice(0, length))};
+  // A later run moves the link `last`.
+  if (auto real = ::realpath(own.path.cStr(), nullptr)) {
+    KJ_DEFER(::free(real));
+    struct stat about;
+    bool isLink = ::lstat(own.path.cStr(), &about) == 0 && S_ISLNK(about.st_mode);
+    if (isLink) own.path = kj::str(real);
+  }
   bool isOne = exists(own.events()) || isHeld(own) || slurmJobOf(own) != nullptr;
   if (isOne) return own;
   bool wasSweep = lastHolderOf(own) != nullptr;
