@@ -137,7 +137,7 @@ kj::Array<kj::byte> safetensorsHead(
   entries.add(kj::str("\"__metadata__\":{", kj::strArray(texts, ","), "}"));
   uint64_t at = 0;
   for (auto& tensor: tensors) {
-    entries.add(kj::str("\"", tensor.name, "\":{\"dtype\":\"", tensor.type, "\",\"shape\":[",
+    entries.add(kj::str(inJson(tensor.name), ":{\"dtype\":\"", tensor.type, "\",\"shape\":[",
         tensor.shape, "],\"data_offsets\":[", at, ",", at + tensor.bytes, "]}"));
     at += tensor.bytes;
   }

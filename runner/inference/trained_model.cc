@@ -102,6 +102,17 @@ void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts,
 
 }  // namespace
 
+// Throws if --set names other weights than those in `path`.
+void requireOwnWeights(kj::StringPtr path, const Experiment& experiment) {
+  KJ_IF_MAYBE(start, experiment.start) {
+    for (auto span: {start->span, start->skipSpan}) {
+      if (!configs::isOverride(span)) continue;
+      configs::fail(path, " has weights of its own. Name an experiment file (.toml) to use others ",
+          "with --set model.weights=FILE");
+    }
+  }
+}
+
 TrainedModel openTrained(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides) {
   TrainedModel model;
   if (path.endsWith(".toml")) {
@@ -116,15 +127,11 @@ TrainedModel openTrained(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> o
         " names no trained weights: add model.weights, such as --set "
         "model.weights=weights.safetensors, or name the folder of a run");
   }
-  for (auto word: overrides) {
-    if (!word.startsWith("model.weights=")) continue;
-    configs::fail(
-        path, " has weights of its own. Name an experiment file (.toml) with --set ", word);
-  }
   auto file = openWeights(path);
   KJ_IF_MAYBE(notes, readNotes(file)) {
     model.loaded = readText(file.path, notes->resolved, overrides);
     if (model.loaded.experiment == nullptr) return model;
+    requireOwnWeights(path, model.experiment());
     model.meanImage = kj::mv(notes->meanImage);
     fill(model, file, kj::mv(notes->facts));
     return model;
@@ -132,6 +139,7 @@ TrainedModel openTrained(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> o
   KJ_IF_MAYBE(run, runAround(file.path)) {
     model.loaded = loadExperiment(run->experiment(), overrides);
     if (model.loaded.experiment == nullptr) return model;
+    requireOwnWeights(path, model.experiment());
     fill(model, file, datasetFacts(model.experiment().data));
     return model;
   }
@@ -163,7 +171,13 @@ kj::Maybe<kj::String> TrainedModel::computeHere() {
           "`: ", *why, ". Figures may differ in their last digits");
     }
   }
-  if (sentence != nullptr) cluster.devices = kj::arr(kj::str("cpu"));
+  if (sentence != nullptr) {
+    cluster.devices = kj::arr(kj::str("cpu"));
+    // No processor has the other precisions of GPUs.
+    auto& precision = experiment.train.precision;
+    bool isOfGpus = precision == nn::Precision::TF32 || precision == nn::Precision::FP16;
+    if (isOfGpus) precision = nn::Precision::FP32;
+  }
   useInstructionSetOf(experiment);
   return sentence;
 }

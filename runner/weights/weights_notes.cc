@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
+
 #include "configs/language/failure.h"
 #include "io/datasets/fetch.h"
 
@@ -83,11 +85,16 @@ kj::Array<Note> notesOf(
     kj::StringPtr resolved, const Experiment& experiment, const ModelFacts& facts) {
   kj::Vector<Note> notes;
   auto text = kj::str(resolved);
+  kj::Vector<kj::StringPtr> addresses;
   for (auto place: {&experiment.data.source, &experiment.data.validationSource}) {
     KJ_IF_MAYBE(address, *place) {
-      if (io::isAddress(*address)) text = withoutSecrets(text, *address);
+      if (io::isAddress(*address)) addresses.add(*address);
     }
   }
+  // One may be the beginning of the other.
+  std::sort(addresses.begin(), addresses.end(),
+      [](kj::StringPtr a, kj::StringPtr b) { return a.size() > b.size(); });
+  for (auto address: addresses) text = withoutSecrets(text, address);
   notes.add(Note{EXPERIMENT, kj::mv(text)});
   auto& shape = facts.imageShape;
   notes.add(Note{SHAPE, kj::str(shape.channels, ',', shape.height, ',', shape.width)});

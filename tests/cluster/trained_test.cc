@@ -188,7 +188,7 @@ TEST_CASE("predict: says of each file what evaluate counts") {
     CHECK(ended.exitCode == 2);
     CHECK(contains(
         ended.errors, "the classes of the data set are Bag, …, where those of the network"));
-    ended = command({"evaluate", other.folder, "--set", "model.weights=x"});
+    ended = command({"evaluate", other.folder, "--set", "model.weights =x"});
     CHECK(contains(ended.errors, "has weights of its own. Name an experiment file"));
     auto weights = kj::str("model.weights=", run.folder);
     ended = command({"evaluate", MLP, "--set", weights});
