@@ -110,7 +110,8 @@ kj::String print(const Value& value) {
       return printInline(table);
     }
   }
-  KJ_FAIL_REQUIRE("a value without content cannot be printed");
+  // The error in it was reported where it was read.
+  return kj::str("…");
 }
 
 kj::String print(const Table& table) {

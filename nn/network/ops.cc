@@ -40,7 +40,14 @@ kj::Maybe<kj::String> convMisfit(const Conv2d& conv, Shape x) {
       slidingSide(x.width, conv.kernel, conv.stride, conv.pad));
 }
 
+// A max pool notes in a byte which row of its window has the largest value.
+constexpr uint MAX_POOL_SIDE = 255;
+
 kj::Maybe<kj::String> poolMisfit(const Pool& pool, Shape x) {
+  if (pool.function == Pool::MAX && pool.kernel > MAX_POOL_SIDE) {
+    return kj::str("a max pool's window has at most ", MAX_POOL_SIDE, " rows, and not ",
+        pool.kernel, ": put another pool in front of it");
+  }
   KJ_IF_MAYBE(m, kernelMisfit(pool.kernel, pool.pad, x)) return kj::mv(*m);
   // The last window begins at (side - 1) · stride - pad; a stride beyond the kernel may step over
   // the edge.
