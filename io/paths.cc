@@ -57,7 +57,7 @@ private:
     // A folder that may be listed but not searched shows only names.
     if (::faccessat(::dirfd(handle), ".", X_OK, AT_EACCESS) != 0) return kj::str(strerror(errno));
     Level here = {status.st_dev, status.st_ino, above};
-    while (auto entry = ::readdir(handle)) {
+    while (auto entry = (errno = 0, ::readdir(handle))) {
       kj::StringPtr own = entry->d_name;
       if (own == "." || own == "..") continue;
       auto name = kj::str(prefix, own);
@@ -67,6 +67,8 @@ private:
         add(kj::str(folder, "/", own), kj::mv(name), &here);
       }
     }
+    // Without this, a disk that fails would hide images.
+    if (errno != 0) return kj::str(strerror(errno));
     return nullptr;
   }
 

@@ -111,7 +111,8 @@ kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
         ". Set RUNNER_CACHE to a folder that can be written");
   }
   kj::AutoCloseFd owned(fd);
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  // A file system without locks does not keep anybody apart.
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     progress("waiting for another process that imports the same data", 0, 0);
     KJ_SYSCALL(::flock(fd, LOCK_EX), path);
   }

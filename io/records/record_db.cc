@@ -92,6 +92,10 @@ private:
         if (description.count > pages().size_bytes() / sizeof(RecordHeader)) {
           configs::fail("it is too small for ", description.count, " records");
         }
+        if (description.classes > LABEL_MAX + 1) {
+          configs::fail(
+              "it has ", description.classes, " classes, and there are at most ", LABEL_MAX + 1);
+        }
         KJ_IF_MAYBE(bytes, pages().find(DATASET_KEY)) {
           datasetName = kj::heapString(bytes->asChars());
         }

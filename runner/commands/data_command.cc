@@ -143,7 +143,9 @@ private:
     if (names.size() > 0) add("classes", names);
     for (auto& line: linesOf(db.origin())) {
       size_t colon = line.findFirst(':').orDefault(0);
-      if (colon > 0) add(kj::str(line.slice(0, colon)), kj::str(line.slice(colon + 1)).slice(1));
+      if (colon == 0) continue;
+      auto value = line.slice(colon + 1);
+      add(kj::str(line.slice(0, colon)), value.startsWith(" ") ? value.slice(1) : value);
     }
     add("records sha256", kj::encodeHex(db.digest()));
     return kj::strArray(lines, "");
