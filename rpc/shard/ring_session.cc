@@ -84,6 +84,7 @@ bool RingSession::takePushes() {
 }
 
 void RingSession::push(Note note) {
+  service.shard.requireMember(rank);
   if (!isNewest()) {
     KJ_FAIL_REQUIRE("another worker has said hello with this rank; give each worker its own", rank);
   }

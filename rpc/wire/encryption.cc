@@ -110,7 +110,11 @@ private:
   // Sends what is encrypted.
   kj::Promise<void> flush() {
     if (outgoing.size() == 0) return kj::READY_NOW;
-    return raw->write(outgoing.begin(), outgoing.size()).then([this]() { outgoing.clear(); });
+    // Meanwhile, reading a record may add an alert to `outgoing`.
+    auto empty = kj::mv(sending);
+    sending = kj::mv(outgoing);
+    outgoing = kj::mv(empty);
+    return raw->write(sending.begin(), sending.size()).then([this]() { sending.clear(); });
   }
 
   // `done` bytes are there already.
@@ -245,6 +249,7 @@ private:
   kj::Array<kj::byte> buffer;
   kj::ArrayPtr<const kj::byte> incoming;  // the part of `buffer` that libssl has not read
   kj::Vector<kj::byte> outgoing;          // encrypted, not sent
+  kj::Vector<kj::byte> sending;           // what is being sent
   kj::uint records = 0;
 };
 
