@@ -148,10 +148,10 @@ interface Session {
   # label, then by prediction. If every worker validates on all records, only the one with part 0
   # sends them.
 
-  finish @4 (parameters :Data, statistics :Data);
+  finish @4 (parameters :List(Data), statistics :Data);
   # For workers only. A worker calls it once, as its last call. Rank 0 sends the final weights
-  # (float32), the others none. With cluster.on_loss = "continue", every worker sends them. Answers
-  # when the weights are on disk.
+  # (float32), the others none. With cluster.on_loss = "continue", every worker sends them. The
+  # parameters come in pieces, because a Data holds less than 512 MiB.
 
   instructionSet @5 () -> (level :Text);
   # For workers only. Waits until it is known which level of instructions all workers have.

@@ -400,8 +400,7 @@ kj::Promise<void> Job::countPushes(uint epoch) {
       });
 }
 
-void Job::finish(
-    Seat& seat, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics) {
+void Job::finish(Seat& seat, kj::Array<float> parameters, kj::ArrayPtr<const float> statistics) {
   KJ_REQUIRE(seat.role == Role::WORKER && !seat.finished, "only workers finish, and once");
   requireStarted(seat);
   seat.finished = true;
@@ -415,7 +414,7 @@ void Job::finish(
     if (!isInPlace()) return kj::READY_NOW;
     hasWeights = true;
     return writeBeside(
-        [this, ours = kj::heapArray(parameters), itsStatistics = kj::heapArray(statistics)]() {
+        [this, ours = kj::mv(parameters), itsStatistics = kj::heapArray(statistics)]() {
           auto level = instructions.level().orDefault(nullptr);
           auto resolved = level == nullptr ? kj::str(loaded.resolved)
                                            : withInstructionSet(loaded.resolved, level);

@@ -175,8 +175,7 @@ private:
   bool isInPlace();
   // Asks the servers for their counts, and logs them.
   kj::Promise<void> countPushes(uint epoch);
-  void finish(
-      Seat& seat, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
+  void finish(Seat& seat, kj::Array<float> parameters, kj::ArrayPtr<const float> statistics);
   // Ends the job if all members have finished.
   kj::Promise<void> endIfFinished();
   // Called when the session number `session` of `seat` is gone: its connection closed, or the role

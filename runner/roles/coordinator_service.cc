@@ -98,7 +98,9 @@ public:
   kj::Promise<void> finish(FinishContext context) override {
     requireSeat();
     auto params = context.getParams();
-    job->finish(seat, floats(params.getParameters()), floats(params.getStatistics()));
+    kj::Vector<float> parameters;
+    for (auto piece: params.getParameters()) parameters.addAll(floats(piece));
+    job->finish(seat, parameters.releaseAsArray(), floats(params.getStatistics()));
     return kj::READY_NOW;
   }
 

@@ -13,6 +13,9 @@ namespace runner {
 
 namespace {
 
+// Of the final weights, in one piece: 256 MiB.
+constexpr size_t PIECE_FLOATS = 64 << 20;
+
 capnp::Data::Reader dataOf(kj::ArrayPtr<const float> values) {
   return values.asBytes();
 }
@@ -206,9 +209,11 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
             auto addresses = KJ_MAP(address, response.getShards()) {
               return rpc::ServerAddress{kj::str(address.getTcp()), kj::str(address.getLocal())};
             };
-            KJ_REQUIRE(response.getNames().size() == addresses.size());
+            // Each reading of the list counts against the limit of a message.
+            auto all = response.getNames();
+            KJ_REQUIRE(all.size() == addresses.size());
             auto names = KJ_MAP(i, kj::indices(addresses)) {
-              return kj::str(response.getNames()[i], " at ", addresses[i].tcp);
+              return kj::str(all[i], " at ", addresses[i].tcp);
             };
             run(here, *s, kj::mv(names), kj::mv(addresses), transport, storeLimits, patience,
                 since);
@@ -391,7 +396,12 @@ void IoThread::finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const f
   runThere(there, [&]() {
     there.store = kj::NEVER_DONE;  // From now on, servers may leave.
     auto request = there.membership->session().finishRequest();
-    request.setParameters(dataOf(parameters));
+    uint pieces = (parameters.size() + PIECE_FLOATS - 1) / PIECE_FLOATS;
+    auto list = request.initParameters(pieces);
+    for (uint i = 0; i < pieces; i++) {
+      size_t begin = i * PIECE_FLOATS, end = kj::min(begin + PIECE_FLOATS, parameters.size());
+      list.set(i, dataOf(parameters.slice(begin, end)));
+    }
     request.setStatistics(dataOf(statistics));
     // The end of the job says more than the answer. If this process was stopped meanwhile, the
     // coordinator has sent both and has left, and the connection may break before the answer is
