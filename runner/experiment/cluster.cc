@@ -303,7 +303,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "weight. If a worker's connection to a server carries nothing for half of this time, the "
       "worker makes a new connection. If it then cannot reach the server for the whole time, the "
       "server counts as lost.",
-      {.atLeast = 1, .atMost = 3600}, 5);
+      {.atLeast = 1, .atMost = 3600}, SILENCE_TIMEOUT_S);
   return config;
 }
 

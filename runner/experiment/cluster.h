@@ -53,7 +53,8 @@ struct ElasticConfig {
 
 // [cluster]
 struct ClusterConfig {
-  static constexpr uint START_TIMEOUT_S = 60;  // the default
+  static constexpr uint START_TIMEOUT_S = 60;   // the default
+  static constexpr uint SILENCE_TIMEOUT_S = 5;  // the default
 
   const LauncherKind* launcher;
   uint servers;

@@ -73,10 +73,13 @@ configs::Table settingsOf(const configs::Table& resolved) {
   leaveOut(trained, "data", OF_DATA);
   leaveOut(trained, "model", OF_MODEL);
   leaveOut(trained, "cluster", OF_CLUSTER);
-  // The time for roles to join changes no result. The digests of many runs have its default.
+  // How long roles wait for each other changes no result. The digests of many runs have the
+  // defaults.
   auto& cluster = KJ_ASSERT_NONNULL(trained.find("cluster")).value->content.get<configs::Table>();
   KJ_ASSERT_NONNULL(cluster.find("start_timeout_s")).value =
       configs::newValue<int64_t>(ClusterConfig::START_TIMEOUT_S);
+  KJ_ASSERT_NONNULL(cluster.find("silence_timeout_s")).value =
+      configs::newValue<int64_t>(ClusterConfig::SILENCE_TIMEOUT_S);
   return trained;
 }
 
