@@ -86,7 +86,10 @@ public:
   // Earlier versions started from the current folder everywhere. Therefore it is an error if the
   // current folder has something else at this path, or has something where the file's folder has
   // nothing.
-  kj::Maybe<kj::String> maybePath(kj::StringPtr key, kj::StringPtr doc);
+  //
+  // With `followsLink`, a path that names a symbolic link becomes the path of what the link names
+  // now, because others may move the link.
+  kj::Maybe<kj::String> maybePath(kj::StringPtr key, kj::StringPtr doc, bool followsLink = false);
 
   // Lists. An absent list is empty.
   kj::Array<int64_t> integers(kj::StringPtr key, kj::StringPtr doc, IntegerLimits limits);

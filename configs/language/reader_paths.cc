@@ -1,8 +1,10 @@
 // Getters of paths.
 #include <errno.h>
 #include <fcntl.h>
+#include <kj/common.h>
 #include <kj/filesystem.h>
 #include <kj/io.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -47,6 +49,18 @@ kj::String join(kj::StringPtr folder, kj::StringPtr relative) {
   return path.size() == 0 ? kj::str("/") : kj::mv(path);
 }
 
+// Returns the path of what a symbolic link names. Any other path stays as it is.
+kj::String withoutLink(kj::String path) {
+  size_t size = path.size();
+  while (size > 1 && path[size - 1] == '/') --size;
+  auto own = kj::heapString(path.slice(0, size));
+  if (!isLink(own)) return path;
+  auto real = ::realpath(own.cStr(), nullptr);
+  if (real == nullptr) return path;
+  KJ_DEFER(::free(real));
+  return kj::str(real);
+}
+
 // Which file or folder a path leads to, whatever its name.
 struct FileIdentity {
   dev_t device;
@@ -60,13 +74,14 @@ kj::Maybe<FileIdentity> identityOf(kj::StringPtr path) {
 
 }  // namespace
 
-kj::Maybe<kj::String> Reader::maybePath(kj::StringPtr key, kj::StringPtr doc) {
+kj::Maybe<kj::String> Reader::maybePath(kj::StringPtr key, kj::StringPtr doc, bool followsLink) {
   describe(key, "path", "none", doc);
   KJ_IF_MAYBE(value, find(key)) {
     auto given = textOf(key, *value);
     // The error has been reported already.
     if (!value->content.is<kj::String>()) return nullptr;
     auto result = pathAt(key, kj::mv(given), value->span);
+    if (followsLink) result = withoutLink(kj::mv(result));
     keep(key, newValue(kj::str(result)));
     return kj::mv(result);
   }

@@ -24,6 +24,10 @@ TrainedModel TrainedCommand::openModel() {
   orEnd([&]() { model = openTrained(path, overrides); });
   auto& opened = KJ_ASSERT_NONNULL(model);
   if (opened.loaded.experiment == nullptr) commandLine.exitError(opened.loaded.errors);
+  if (!opened.report.unused.empty()) {
+    commandLine.warning(kj::str("the network does not use all arrays of ", path, ": ",
+        opened.report.text(), ". If it needs them, the figures are wrong"));
+  }
   return kj::mv(opened);
 }
 

@@ -221,6 +221,14 @@ TEST_CASE("model.weights: training begins with them, except for what is skipped"
   size_t head = 64 * 10 + 10, same_floats = ours.size() - head;
   for (size_t i = 0; i < same_floats; i++) CHECK(ours[i] == theirs[i]);
 
+  // A run takes the link `last` for itself when it begins.
+  auto runs = kj::str(first.folder, "/../.."), last = kj::str(first.folder, "/../last");
+  auto fromLast = kj::str("model.weights=", last);
+  auto next = command({"run", MLP, "--runs", runs, "--set", fromLast, "--set", "train.steps=1"});
+  INFO(next.errors);
+  CHECK(next.exitCode == 0);
+  CHECK(contains(readFile(kj::str(last, "/experiment.toml")), "/1\"\n"));
+
   auto file = readFile(kj::str(first.folder, "/experiment.toml"));
   auto ended = command({"check", BATCH_NORM, "--set", from});
   CHECK(ended.exitCode == 2);
