@@ -717,7 +717,11 @@ TEST_CASE("Job: is over when every worker has finished, and tells all roles") {
   auto request = first.finishRequest();
   auto weights = kj::heapArray<float>(job.facts->graph.parameters);
   for (auto& weight: weights) weight = 0.5;
-  request.setParameters(weights.asPtr().asBytes());
+  // In two pieces, as those of a large network.
+  auto pieces = request.initParameters(2);
+  auto bytes = weights.asPtr().asConst().asBytes();
+  pieces.set(0, bytes.slice(0, 40));
+  pieces.set(1, bytes.slice(40, bytes.size()));
   request.send().wait(job.waitScope);
   CHECK_FALSE(job.over.poll(job.waitScope));
   second.finishRequest().send().wait(job.waitScope);
