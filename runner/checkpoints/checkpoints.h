@@ -69,9 +69,9 @@ kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
     kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse,
     bool endsEpoch = false);
 
-// Returns a clause on the newest checkpoint that newestCheckpoint() refuses although it is not
-// damaged, as far as its manifest shows: it has another format, or belongs to another experiment
-// than `digest`. Another program, or another file, could go on with it. Null if there is none.
+// Returns a clause on the newest checkpoint that has another format, or belongs to another
+// experiment than `digest`, and whose manifest is not damaged. Another program, or another file,
+// could go on with it. Null if the run has no such checkpoint.
 kj::Maybe<kj::String> whyForeign(const RunFolder& folder, kj::StringPtr digest);
 
 // Gives the checkpoints that are newer than `kept` other names, so that the run can be continued

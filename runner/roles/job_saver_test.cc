@@ -248,7 +248,7 @@ TEST_CASE("JobSaver: gives up a checkpoint that waits for its turn if a worker i
   CHECK(job.saved == 2);
 }
 
-TEST_CASE("JobSaver: a lost worker's part is missed in the checkpoint that another one waits for") {
+TEST_CASE("JobSaver: gives up both checkpoints if the older one lacks the lost worker's part") {
   TestSaver job("both");
   job.gather(6);
   auto shards = kj::heapArrayBuilder<Member::Client>(1);
@@ -256,10 +256,10 @@ TEST_CASE("JobSaver: a lost worker's part is missed in the checkpoint that anoth
   SavedPoint point{kj::str(job.loaded.digest), kj::str("avx2"), 1, 8, 0.5, 0};
   auto second = job.saver->gather(kj::mv(point), kj::arr(0u, 1u), shards.finish());
   CHECK(job.saver->abandon(1));
-  // All workers wait for it.
+  // All workers wait for this.
   second.wait(job.io.waitScope);
   CHECK_FALSE(job.saver->isBusy());
-  // What comes of both is not needed.
+  // Parts of both that still arrive are dropped.
   job.takeAll(6);
   job.takeAll(8);
   job.gather(10);

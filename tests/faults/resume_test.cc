@@ -206,7 +206,7 @@ TEST_CASE("--resume names a damaged checkpoint, and uses the one before") {
   }
 }
 
-TEST_CASE("--resume does without events behind the checkpoint that a loss of power has damaged") {
+TEST_CASE("--resume ignores damaged events behind the newest checkpoint") {
   // So that it does not end before it is killed.
   kj::StringPtr longer[] = {"train.epochs=9"};
   ResumableRun undisturbed(longer);
@@ -218,7 +218,8 @@ TEST_CASE("--resume does without events behind the checkpoint that a loss of pow
   checkSame(Left(run, run.resume()), unbroken);
 }
 
-TEST_CASE("a coordinator with another experiment leaves the run that it shall go on with alone") {
+TEST_CASE(
+    "a coordinator with another experiment refuses to go on with a run, and changes nothing") {
   ResumableRun run(nullptr);
   run.trainUntil(SAVED, 3);
   auto events = run.read("events.jsonl");
