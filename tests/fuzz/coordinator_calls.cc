@@ -210,7 +210,13 @@ struct Coordinator {
         uint64_t size = wrong % 4 == 0   ? wrong
                         : wrong % 4 == 1 ? graph.parameters * sizeof(float)
                                          : 0;
-        fillFloats(request.initParameters(size), wrong);
+        auto pieces = request.initParameters(wrong / 64);
+        uint64_t left = size;
+        for (uint32_t i = 0; i < pieces.size(); ++i) {
+          uint64_t piece = i + 1 == pieces.size() ? left : kj::min(left, dice.near(400));
+          fillFloats(pieces.init(i, piece), wrong);
+          left -= piece;
+        }
         return add(request.send());
       }
       case 7:
