@@ -21,8 +21,11 @@ python3 tools/tidy.py || broken=$((broken + 1))
 # Logs of earlier runs would be counted again.
 logs=$(bazel info bazel-testlogs 2>/dev/null)
 [ -n "$logs" ] && rm -rf "${logs:?}"
-bazel test --noshow_progress --build_tests_only --test_tag_filters="${filter#,}" //... ||
-  broken=$((broken + 1))
+# One file that does not compile must not keep the other tests from running.
+told=$(mktemp)
+trap 'rm -f "$told"' EXIT
+bazel test --noshow_progress --keep_going --build_tests_only --test_tag_filters="${filter#,}" \
+  //... 2>&1 | tee "$told" || broken=$((broken + 1))
 
 # A test program that is left out counts as one skipped case.
 left_out=0
@@ -41,6 +44,7 @@ output | grep -a '^SKIPPED CASE: ' | sort | uniq -c |
 
 # doctest ends with `test cases: N | P passed | F failed | S skipped`. It counts a case that
 # SKIP_CASE has left as passed. What broke without a failed case (a crash, tidy) counts as failed.
+grep -aE '^ERROR: |^//.* (FAILED|TIMEOUT|NO STATUS)' "$told" | cut -c1-300
 output | awk -v left_out=$left_out -v broken=$broken '
   /test cases:/ {
     split($0, part, "|")
