@@ -98,7 +98,9 @@ public:
   kj::Promise<void> finish(FinishContext context) override {
     requireSeat();
     auto params = context.getParams();
-    kj::Vector<float> parameters;
+    size_t size = 0;
+    for (auto piece: params.getParameters()) size += floats(piece).size();
+    kj::Vector<float> parameters(size);
     for (auto piece: params.getParameters()) parameters.addAll(floats(piece));
     job->finish(seat, parameters.releaseAsArray(), floats(params.getStatistics()));
     return kj::READY_NOW;

@@ -100,13 +100,14 @@ struct TestSaver {
   }
 
   // All workers stand still.
-  void gather(uint64_t step) {
+  void gather(uint64_t step) { beginGather(step).wait(io.waitScope); }
+  kj::Promise<void> beginGather(uint64_t step) {
     kj::Vector<Member::Client> shards;
     for (uint i = 0; i < KJ_ASSERT_NONNULL(loaded.experiment).cluster.servers; i++) {
       shards.add(kj::heap<TestMember>(server));
     }
     SavedPoint point{kj::str(loaded.digest), kj::str("avx2"), 1, step, 0.5, 0};
-    saver->gather(kj::mv(point), kj::arr(0u, 1u), shards.releaseAsArray()).wait(io.waitScope);
+    return saver->gather(kj::mv(point), kj::arr(0u, 1u), shards.releaseAsArray());
   }
 
   void take(PartName name, uint64_t step, uint64_t total, uint64_t offset,
@@ -228,10 +229,7 @@ TEST_CASE("JobSaver: a checkpoint that cannot be written leaves the next one a c
 TEST_CASE("JobSaver: gives up a checkpoint that waits for its turn if a worker is lost meanwhile") {
   TestSaver job("lost");
   job.gather(6);
-  auto shards = kj::heapArrayBuilder<Member::Client>(1);
-  shards.add(kj::heap<TestMember>(job.server));
-  SavedPoint point{kj::str(job.loaded.digest), kj::str("avx2"), 1, 8, 0.5, 0};
-  auto second = job.saver->gather(kj::mv(point), kj::arr(0u, 1u), shards.finish());
+  auto second = job.beginGather(8);
   job.takeWhole({Part::WORKER, 1}, 6);
   CHECK(job.saver->abandon(1));
   job.takeWhole({Part::WORKER, 0}, 6);
@@ -251,10 +249,7 @@ TEST_CASE("JobSaver: gives up a checkpoint that waits for its turn if a worker i
 TEST_CASE("JobSaver: gives up both checkpoints if the older one lacks the lost worker's part") {
   TestSaver job("both");
   job.gather(6);
-  auto shards = kj::heapArrayBuilder<Member::Client>(1);
-  shards.add(kj::heap<TestMember>(job.server));
-  SavedPoint point{kj::str(job.loaded.digest), kj::str("avx2"), 1, 8, 0.5, 0};
-  auto second = job.saver->gather(kj::mv(point), kj::arr(0u, 1u), shards.finish());
+  auto second = job.beginGather(8);
   CHECK(job.saver->abandon(1));
   // All workers wait for this.
   second.wait(job.io.waitScope);

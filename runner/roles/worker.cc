@@ -153,6 +153,7 @@ private:
     auto load = [&]() {
       PartLoader loader(saved);
       visitState(loader);
+      // Only what a newcomer has from another worker's memory may have them.
       if (loader.has(SENT_PARAMETERS)) loader.floats(SENT_PARAMETERS, program.parameters());
       loader.finish();
     };

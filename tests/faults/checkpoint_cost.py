@@ -3,13 +3,13 @@
 
   checkpoint_cost.py RUN
 
-RUN is the folder of a run with a small log.every and at least two seconds between checkpoints, such
-as one of
+RUN is the folder of a run with a small log.every and at least one second between checkpoints, such
+as that of
 
   runner run configs/fashion_mnist_dist_sync.toml --set checkpoint.every_s=2 --set log.every=5
 
 Compares worker 0's steps beside a checkpoint with the other steps before the next one. Since both
-are of the same second or two, a machine whose speed changes does not spoil the figure. The interval
+are of the same seconds, a machine whose speed changes does not spoil the figure. The interval
 holds 95 % of 2,000 samples of the checkpoints (bootstrap).
 """
 import json
