@@ -120,7 +120,8 @@ interface Session {
   # One role's seat in the job.
 
   start @0 () -> (shards :List(Address), changes :List(MemberChange), names :List(Text));
-  # Waits until every role has joined. Answers the addresses of those that hold shards (the servers,
+  # Waits until every role has joined, and every role that holds a shard has called this. Such a role
+  # calls it when it serves its shard. Answers the addresses of those that hold shards (the servers,
   # or all workers), by index, and how the members of the job have changed so far. `names` are what
   # messages call those at the addresses: "server 1 on node2".
 

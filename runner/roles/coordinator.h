@@ -126,8 +126,9 @@ private:
   };
 
   Seat& seatOf(Role role, uint index);
-  // Resolves when the role in `seat` may call those that hold shards: all have joined, and where
-  // workers hold the shards, all workers have asked. A worker asks when it serves its shard.
+  // Resolves when the role in `seat` may call those that hold shards: all roles have joined, and all
+  // that hold a shard have called this. They do so when they serve it. A run that goes on from a
+  // checkpoint first gives them their parts of it, which may take long.
   kj::Promise<void> whenStarted(Seat& seat);
   // Returns an index for a role that has none: see Coordinator.takeIndex() in job.capnp.
   uint takeIndex(Role role);
@@ -308,7 +309,7 @@ private:
   bool over = false;  // the job has ended, well or badly. Lost roles no longer count
   kj::ForkedPromise<void> allJoined;
   kj::Own<kj::PromiseFulfiller<void>> allJoinedFulfiller;
-  uint asking = 0;  // workers that serve their shards, where workers hold them
+  uint serving = 0;  // roles that serve their shards
   kj::PromiseFulfillerPair<void> allServe = kj::newPromiseAndFulfiller<void>();
   kj::ForkedPromise<void> whenAllServe = allServe.promise.fork();
   InstructionSetChoice instructions;

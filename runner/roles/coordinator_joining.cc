@@ -19,11 +19,11 @@ constexpr size_t REFUSALS_TOLD = 3;
 }  // namespace
 
 kj::Promise<void> Job::whenStarted(Seat& seat) {
-  if (!experiment.kvstore.workersHoldShards()) return allJoined.addBranch();
-  if (seat.role == Role::WORKER && ++asking == experiment.cluster.workers) {
-    allServe.fulfiller->fulfill();
-  }
-  return whenAllServe.addBranch();
+  auto& kvstore = experiment.kvstore;
+  if (!kvstore.exchanges()) return allJoined.addBranch();
+  auto holder = kvstore.hasServers() ? Role::SERVER : Role::WORKER;
+  if (seat.role == holder && ++serving == experiment.shards()) allServe.fulfiller->fulfill();
+  return allJoined.addBranch().then([this]() { return whenAllServe.addBranch(); });
 }
 
 uint Job::takeIndex(Role role) {

@@ -215,6 +215,7 @@ TEST_CASE("Job: tells for which roles it waits, at growing intervals") {
   auto server = job.join(Role::SERVER, 0);
   CHECK_FALSE(started.poll(job.waitScope));
   auto late = job.join(Role::WORKER, 1);
+  server.startRequest().send().wait(job.waitScope);
   started.wait(job.waitScope);
 }
 
@@ -249,13 +250,15 @@ TEST_CASE("Job: answers a heartbeat with the coordinator's monotonic clock") {
   CHECK(there <= clock.now());
 }
 
-TEST_CASE("Job: all roles start together and learn the servers' addresses and names") {
+TEST_CASE("Job: all roles start when the servers serve, and learn their addresses and names") {
   TestJob job("start");
   auto server = job.join(Role::SERVER, 0, job.loaded.digest, VERSION, "node2").wait(job.waitScope);
   auto first = job.join(Role::WORKER, 0);
   auto started = first.startRequest().send();
   CHECK_FALSE(started.poll(job.waitScope));
   auto second = job.join(Role::WORKER, 1);
+  CHECK_FALSE(started.poll(job.waitScope));
+  server.startRequest().send().wait(job.waitScope);
   auto response = started.wait(job.waitScope);
   REQUIRE(response.getShards().size() == 1);
   CHECK(kj::StringPtr(response.getShards()[0].getTcp()) == "127.0.0.1:1");

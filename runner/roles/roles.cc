@@ -212,10 +212,17 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
       io, loaded, options, *experiment.kvstore.transport, jobMessageLimits(facts),
       [](RoleProgress::Builder) {}, calls)
                         .wait(io.waitScope);
-  calls.ofShard().begin(*membership).wait(io.waitScope);
   auto identity = membership->identity();
-  auto serving = membership->listener().serve(io.provider->getTimer(),
-      rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store.service, identity);
+  kj::Promise<void> toldThatItServes = nullptr;
+  auto serving = calls.ofShard().begin(*membership).then([&]() {
+    auto served = membership->listener().serve(io.provider->getTimer(),
+        rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store.service, identity);
+    toldThatItServes = membership->session().startRequest().send().ignoreResult().eagerlyEvaluate(
+        [](kj::Exception&&) {
+          // `ended` says why.
+        });
+    return served;
+  });
   auto run = [&]() { membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
   KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {
     if (options.launched) kj::throwFatalException(kj::mv(*failure));
