@@ -93,7 +93,7 @@ private:
   struct Stranger {
     explicit Stranger(Acceptor& acceptor)
         : acceptor(acceptor),
-          since(acceptor.timer.now()),
+          since(acceptor.running.passed()),
           dropped(kj::newPromiseAndFulfiller<void>()) {
       acceptor.strangers.add(this);
     }
@@ -109,7 +109,7 @@ private:
     KJ_DISALLOW_COPY(Stranger);
 
     Acceptor& acceptor;
-    const kj::TimePoint since;
+    const kj::Duration since;  // in acceptor.running
     kj::PromiseFulfillerPair<void> dropped;
   };
 
@@ -164,8 +164,8 @@ private:
     waiting = kj::mv(paf.fulfiller);
     auto& limit = strangerLimits.patienceWhenFull;
     auto drop =
-        timer.atTime(strangers[0]->since + limit).then([this, limit]() -> kj::Promise<void> {
-          if (isFull() && timer.now() - strangers[0]->since >= limit) {
+        running.until(strangers[0]->since + limit).then([this, limit]() -> kj::Promise<void> {
+          if (isFull() && running.passed() - strangers[0]->since >= limit) {
             strangers[0]->dropped.fulfiller->fulfill();
           }
           return kj::NEVER_DONE;
