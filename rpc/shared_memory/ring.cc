@@ -17,4 +17,9 @@ void Sleeper::wake() const {
   if (rouse()) ::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
+void Sleeper::wakeAfterLoss() const {
+  rouse();
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
 }  // namespace rpc

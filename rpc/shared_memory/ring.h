@@ -108,6 +108,9 @@ public:
   void wait() const;
   // Calls rouse(), and wakes a thread in wait(). Any thread.
   void wake() const;
+  // The same, also if another process called rouse() and was killed before it woke the thread. Any
+  // thread.
+  void wakeAfterLoss() const;
 
 private:
   std::atomic<uint32_t>& word;

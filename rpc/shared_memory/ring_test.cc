@@ -79,5 +79,18 @@ TEST_CASE("Ring: no wake is lost between two threads that wait for each other's 
   CHECK(wrong == 0);
 }
 
+TEST_CASE("Sleeper: wakes also if a process was killed between the two halves of a wake") {
+  Memory memory;
+  Sleeper sleeper(memory.sleeps);
+  sleeper.lieDown();
+  std::atomic<bool> sleeps{true};
+  kj::Thread thread([&]() {
+    while (sleeps) sleeper.wait();
+  });
+  CHECK(sleeper.rouse());
+  sleeps = false;
+  sleeper.wakeAfterLoss();
+}
+
 }  // namespace
 }  // namespace rpc

@@ -47,7 +47,7 @@ struct Handover {
     // Makes all waits of the compute thread throw `reason`, or the reason of an earlier call.
     void fail(kj::Exception reason) {
       if (failure == nullptr) failure = kj::mv(reason);
-      KJ_IF_MAYBE(waits, sleeper) waits->wake();
+      KJ_IF_MAYBE(waits, sleeper) waits->wakeAfterLoss();
     }
     void throwIfFailed() const {
       KJ_IF_MAYBE(reason, failure) kj::throwFatalException(kj::cp(*reason));

@@ -51,7 +51,7 @@ public:
   // Waits for the answers to the pushes of `step` - 1, and copies them to `parameters` as they
   // come. Leaves out slices of the range whose servers do not share the memory. Returns whether it
   // copied any. Calls `check` before it sleeps, which may throw. Whoever causes `check` to throw
-  // must then call sleeper().wake().
+  // must then call sleeper().wakeAfterLoss().
   bool await(SliceRange slices, uint64_t step, kj::ArrayPtr<float> parameters,
       kj::FunctionParam<void()> check);
 
