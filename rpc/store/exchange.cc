@@ -40,6 +40,7 @@ private:
   struct Line {
     kj::Maybe<kj::Own<Connection>> connection;
     bool awaitsWire = false;  // waits until the kernel has taken the calls so far
+    bool wasOpened = false;   // by this connection or an earlier one
   };
 
   kj::Promise<void> carryOut();
@@ -109,6 +110,7 @@ kj::Promise<void> Exchange::keep(uint server, kj::Maybe<kj::Exception> loss) {
       .then([this, server](kj::Own<Connection>&& opened) {
         auto broken = opened->whenBroken();
         auto begun = share(server, *opened).then([this, server]() -> kj::Promise<void> {
+          lines[server].wasOpened = true;
           outbox.opened(server);
           send(server);
           return kj::NEVER_DONE;
@@ -125,7 +127,10 @@ kj::Promise<void> Exchange::keep(uint server, kj::Maybe<kj::Exception> loss) {
 kj::Promise<void> Exchange::share(uint server, Connection& connection) {
   auto transport = connection.transport();
   kj::Promise<bool> sharing = false;
-  KJ_IF_MAYBE(shared, handover.shared) sharing = (*shared)->share(server, connection.session());
+  // The compute thread pushes as the first session has settled.
+  if (!lines[server].wasOpened) {
+    KJ_IF_MAYBE(shared, handover.shared) sharing = (*shared)->share(server, connection.session());
+  }
   return sharing.then([this, server, &connection, transport](bool isShared) {
     handover.state.lockExclusive()->traffic[server].transport =
         isShared ? "shared_memory" : transport;
@@ -136,7 +141,7 @@ kj::Promise<void> Exchange::share(uint server, Connection& connection) {
 }
 
 kj::Promise<void> Exchange::reconnect(uint server, kj::Exception&& loss) {
-  lines[server] = {};
+  lines[server] = {.wasOpened = lines[server].wasOpened};
   outbox.lost(server);
   if (loss.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(loss);
   // A connection within one machine breaks only when one of its processes ends.
