@@ -120,10 +120,10 @@ interface Session {
   # One role's seat in the job.
 
   start @0 () -> (shards :List(Address), changes :List(MemberChange), names :List(Text));
-  # Waits until every role has joined, and every role that holds a shard has called this. Such a role
-  # calls it when it serves its shard. Answers the addresses of those that hold shards (the servers,
-  # or all workers), by index, and how the members of the job have changed so far. `names` are what
-  # messages call those at the addresses: "server 1 on node2".
+  # Waits until every role has joined, and every role that holds a shard has called this. Such a
+  # role calls it when it serves its shard. Answers the addresses of those that hold shards (the
+  # servers, or all workers), by index, and how the members of the job have changed so far. `names`
+  # are what messages call those at the addresses: "server 1 on node2".
 
   heartbeat @1 (progress :RoleProgress) -> (clockNs :Int64, missing :Text);
   # Says that the role's io thread is alive. `progress` is how far its compute thread has come;

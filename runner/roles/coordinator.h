@@ -126,9 +126,9 @@ private:
   };
 
   Seat& seatOf(Role role, uint index);
-  // Resolves when the role in `seat` may call those that hold shards: all roles have joined, and all
-  // that hold a shard have called this. They do so when they serve it. A run that goes on from a
-  // checkpoint first gives them their parts of it, which may take long.
+  // Resolves when the role in `seat` may call those that hold shards: all roles have joined, and
+  // all that hold a shard have called this. They do so when they serve it. A run that goes on from
+  // a checkpoint first gives them their parts of it, which may take long.
   kj::Promise<void> whenStarted(Seat& seat);
   // Returns an index for a role that has none: see Coordinator.takeIndex() in job.capnp.
   uint takeIndex(Role role);

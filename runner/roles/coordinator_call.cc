@@ -66,11 +66,15 @@ private:
   kj::Promise<CoordinatorCall> open(kj::Own<kj::AsyncIoStream> stream) {
     auto opened = rpc::openAsCaller(kj::mv(stream), identity, roleWord(Role::COORDINATOR));
     return opened.then(
-        [this](kj::Own<kj::AsyncIoStream> stream) {
+        [this](kj::Own<kj::AsyncIoStream> stream) -> kj::Promise<CoordinatorCall> {
           return CoordinatorCall{kj::mv(stream), kj::str(address), identity.secret};
         },
-        [this](kj::Exception&& e) -> CoordinatorCall {
-          kj::throwFatalException(whyNotJoined(kj::mv(e), address));
+        [this](kj::Exception&& e) -> kj::Promise<CoordinatorCall> {
+          // A killed coordinator leaves its file. The next one may listen at the same address
+          // before it has written its own.
+          bool isLeftOver = options.meetsInFolder && e.getDescription() == rpc::WRONG_SECRET;
+          if (isLeftOver) return retry(KJ_EXCEPTION(DISCONNECTED, rpc::WRONG_SECRET));
+          return whyNotJoined(kj::mv(e), address);
         });
   }
 
