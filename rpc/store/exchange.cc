@@ -226,11 +226,18 @@ kj::Promise<void> Exchange::pull(ShardSession::Client& session, const Outbox::Ca
 kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Call& call) {
   uint64_t bytes = 0;
   runs.begin(handover.encoder.encoding());
-  for (auto id: call.slices) {
-    // For a repeated call, the encoder returns what was sent before.
-    auto payload = handover.encoder.encode(id, call.number, part(handover.gradients, id));
-    runs.add(id, call.number, payload);
-    bytes += payload.size();
+  auto encode = [&]() {
+    for (auto id: call.slices) {
+      // For a repeated call, the encoder returns what was sent before.
+      auto payload = handover.encoder.encode(id, call.number, part(handover.gradients, id));
+      runs.add(id, call.number, payload);
+      bytes += payload.size();
+    }
+  };
+  KJ_IF_MAYBE(exception, kj::runCatchingExceptions(encode)) {
+    // The gradients are this worker's. The server has done nothing wrong, so it is not named.
+    failed->reject(kj::mv(*exception));
+    return kj::NEVER_DONE;
   }
   auto all = runs.all();
   auto request = session.pushPullRequest(sizeOfList(all, Payload::STAYS));

@@ -334,6 +334,22 @@ TEST_CASE("RemoteStore: if a server refuses, the worker throws its reason") {
   CHECK(strstr(text.cStr(), "different kvstore modes") != nullptr);
 }
 
+TEST_CASE("RemoteStore: gradients that cannot be compressed are not the server's failure") {
+  auto placement = placeBalanced(makeKeys({10}), 4096, 1);
+  TestUpdater updater(1);
+  auto rounds = roundsOf("dist_sync", 1, "compression = { kind = '2bit', threshold = 0.5 }");
+  auto servers = startServers(placement, rounds, updater);
+  Worker worker(placement, rounds, 0, servers);
+  worker.store->initialize();
+  worker.gradients.asPtr()[3] = kj::nan();
+  worker.store->push(0, 0, 10);
+  kj::String text;
+  KJ_IF_MAYBE(exception, kj::runCatchingExceptions([&]() { worker.store->await(1, 0, 10); })) {
+    text = kj::str(exception->getDescription());
+  }
+  CHECK(text.startsWith("a gradient is not a finite number"));
+}
+
 TEST_CASE("RemoteStore: fail() wakes the compute thread, and the first reason stays") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   auto parameters = kj::heapArray<float>(10);
