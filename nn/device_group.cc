@@ -247,12 +247,7 @@ void RowShares::setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const in
 
 BatchResult RowShares::result() const {
   BatchResult sums;
-  for (auto& share: all) {
-    auto part = share.program->result();
-    sums.lossSum += part.lossSum;
-    sums.correct += part.correct;
-    sums.images += part.images;
-  }
+  for (auto& share: all) sums.add(share.program->result());
   return sums;
 }
 

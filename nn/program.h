@@ -24,6 +24,13 @@ struct BatchResult {
   uint64_t images = 0;
   // Rows whose label is among the k largest logits. Programs leave it 0: see countInTopK().
   uint64_t inTopK = 0;
+
+  void add(const BatchResult& other) {
+    lossSum += other.lossSum;
+    correct += other.correct;
+    images += other.images;
+    inTopK += other.inTopK;
+  }
 };
 
 class ValueRules;  // see value_rules.h

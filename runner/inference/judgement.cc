@@ -28,9 +28,7 @@ void Judgement::add(const nn::BatchResult& result, kj::ArrayPtr<const float> log
     configs::fail("the loss of a batch is ", result.lossSum,
         ": check the scale of the images (data.augment)");
   }
-  sums.lossSum += result.lossSum;
-  sums.correct += result.correct;
-  sums.images += result.images;
+  sums.add(result);
   if (topK > 0) sums.inTopK += nn::countInTopK(logits, labels, topK);
   confusion.add(logits, labels);
   if (wrongMax == 0) return;
@@ -54,10 +52,7 @@ void Judgement::keepWrong(const WrongImage& image) {
 }
 
 void Judgement::add(const Judgement& other) {
-  sums.lossSum += other.sums.lossSum;
-  sums.correct += other.sums.correct;
-  sums.images += other.sums.images;
-  sums.inTopK += other.sums.inTopK;
+  sums.add(other.sums);
   for (auto& cell: other.confusion.cells()) confusion.add(cell);
   for (auto& image: other.kept) keepWrong(image);
 }

@@ -48,9 +48,7 @@ void Job::tellProgress() {
   const Seat* slowest = nullptr;
   for (auto& seat: seats) {
     if (seat.role != Role::WORKER || !seat.isMember) continue;
-    sums.lossSum += seat.sums.lossSum;
-    sums.correct += seat.sums.correct;
-    sums.images += seat.sums.images;
+    sums.add(seat.sums);
     read_s += seat.read_s;
     steps_s += seat.steps_s;
     if (slowest == nullptr || seat.step < slowest->step) slowest = &seat;

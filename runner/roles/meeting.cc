@@ -46,10 +46,7 @@ Contribution Meeting::add() const {
   }
   for (auto& each: places) {
     KJ_IF_MAYBE(part, each.contribution) {
-      all.sums.lossSum += part->sums.lossSum;
-      all.sums.correct += part->sums.correct;
-      all.sums.images += part->sums.images;
-      all.sums.inTopK += part->sums.inTopK;
+      all.sums.add(part->sums);
       for (auto& cell: part->confusion) confusion.add(cell);
       auto& statistics = part->statistics;
       if (sums == nullptr) {

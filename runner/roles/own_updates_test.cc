@@ -83,12 +83,6 @@ kj::Own<nn::Program> programOf(const Settings& settings) {
   return program;
 }
 
-void add(nn::BatchResult& sums, const nn::BatchResult& more) {
-  sums.lossSum += more.lossSum;
-  sums.correct += more.correct;
-  sums.images += more.images;
-}
-
 bool isSame(const nn::BatchResult& a, const nn::BatchResult& b) {
   return a.lossSum == b.lossSum && a.correct == b.correct && a.images == b.images;
 }
@@ -124,7 +118,7 @@ nn::BatchResult trainWithStore(Settings& settings, nn::Program& program) {
     nn::backwardAll(program, segments.size(), [&](uint s) {
       store->push(step, segments[s].parameters.begin, segments[s].parameters.end);
     });
-    add(sums, program.result());
+    sums.add(program.result());
     KJ_IF_MAYBE(lookahead, settings.experiment.train.rules.lookahead) {
       lookahead->apply(step, settings.updater.runLength(), program.statistics(), slow);
     }

@@ -32,9 +32,7 @@ void requireFinite(const kj::Array<Named>& arrays, kj::ArrayPtr<const float> val
 
 void TrainingState::add(const nn::BatchResult& result, bool isFirst) {
   requireFinite(*this, result, isFirst);
-  sums.lossSum += result.lossSum;
-  sums.correct += result.correct;
-  sums.images += result.images;
+  sums.add(result);
 }
 
 void TrainingState::replaceSums(const nn::BatchResult& newSums, bool isFirst) {

@@ -536,9 +536,7 @@ private:
       nn::BatchResult sums;
       for (uint part = 0; part < workers; part++) {
         validation.run(part, workers, experiment.data.views(true), false);
-        sums.lossSum += state.sums.lossSum;
-        sums.correct += state.sums.correct;
-        sums.images += state.sums.images;
+        sums.add(state.sums);
       }
       nn::copy(parameters, program.parameters());
       nn::copy(statistics, program.statistics());
