@@ -47,6 +47,19 @@ kj::Array<Guess> guessesOf(
   };
 }
 
+// Returns why `image` has no answer if the network's values for it are not finite.
+kj::Maybe<kj::String> whyNotFinite(
+    const TrainedModel& model, kj::StringPtr image, kj::ArrayPtr<const float> logits) {
+  for (float logit: logits) {
+    if (std::isfinite(logit)) continue;
+    return kj::str("there is no answer for ", image == "-" ? "standard input"_kj : image,
+        ": the weights ", model.path, " give ", logit,
+        " for one of its classes. Check the scale of the images (data.augment), or use the weights "
+        "of an earlier epoch");
+  }
+  return nullptr;
+}
+
 // Writes what is known of each image, one after the other.
 class Output {
 public:
@@ -163,7 +176,8 @@ kj::MainFunc PredictCommand::getMain() {
       "  runner predict runs/cifar10_local/last photos --format jsonl\n"
       "  curl -s https://example.org/cat.jpg | runner predict runs/cifar10_local/last -\n"
       "\n"
-      "Ends with exit code 1 if an image cannot be used. The others are answered.");
+      "Ends with exit code 1 if an image cannot be used, or if the network's values for it are not "
+      "finite. The others are answered.");
   builder
       .addOptionWithArg(
           {"top"}, countSetter(top, 1000), "K", "how many classes to name per image (default: 3)")
@@ -231,10 +245,15 @@ Validity PredictCommand::predict() {
     images.run(files, [&](const FileAnswer& answer) {
       if (isInterrupted()) endInterrupted();
       kj::StringPtr path = files[answer.index].path;
-      KJ_IF_MAYBE(problem, answer.problem) {
+      auto refuse = [&](kj::StringPtr problem) {
         failed++;
-        commandLine.error(*problem);
-        output->addFailed(path, *problem);
+        commandLine.error(problem);
+        output->addFailed(path, problem);
+      };
+      KJ_IF_MAYBE(problem, answer.problem) {
+        refuse(*problem);
+      } else KJ_IF_MAYBE(why, whyNotFinite(model, path, answer.logits)) {
+        refuse(*why);
       } else {
         output->add(path, guessesOf(model, answer.logits, top), answer.logits);
       }

@@ -182,6 +182,22 @@ TEST_CASE("predict: says of each file what evaluate counts") {
     CHECK(contains(ended.errors, "1 of 2 images could not be used"));
     CHECK(contains(ended.output, "/bright/0.jpg,1,"));
   }
+  SUBCASE("an image whose values are not finite is named, and the others are answered") {
+    auto grey = kj::heapArray<kj::byte>(3 * 12 * 12);
+    for (auto& pixel: grey) pixel = 128;
+    auto image = kj::str(folder, "/grey.jpg");
+    writeFile(image, kj::str(io::encodeJpeg({{3, 12, 12}, io::Layout::PIXELS, grey}).asChars()));
+    // Values of a grey image are 0, and those of other images overflow.
+    auto ended = command({"predict", run.folder, folder, "--format", "csv", "--top", "1", "--set",
+        "data.augment.scale=1e38"});
+    CHECK(ended.exitCode == 1);
+    CHECK(contains(ended.errors, kj::str("there is no answer for ", folder, "/bright/0.jpg: ")));
+    CHECK(contains(ended.errors, "/weights.safetensors give "));
+    CHECK(contains(ended.errors, "60 of 61 images could not be used"));
+    auto lines = linesOf(ended.output);
+    REQUIRE(lines.size() == 2);
+    CHECK(contains(lines[1], "/grey.jpg,1,"));
+  }
   SUBCASE("classes of another data set are not compared with those of the network") {
     auto other = train(MLP, {"train.steps=5"});
     auto ended = command({"evaluate", other.folder, "--set", "data.classes=[\"Bag\", \"Coat\"]"});
