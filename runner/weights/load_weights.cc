@@ -27,7 +27,11 @@ kj::String listed(kj::ArrayPtr<const kj::String> names) {
 class Loading {
 public:
   Loading(const WeightsFile& file, const nn::Graph& graph, kj::ArrayPtr<const kj::String> skip)
-      : file(file), graph(graph), skip(skip), isUsed(kj::heapArray<bool>(file.arrays.size())) {
+      : file(file),
+        graph(graph),
+        skip(skip),
+        isUsed(kj::heapArray<bool>(file.arrays.size())),
+        takers(kj::heapArray<kj::StringPtr>(file.arrays.size())) {
     for (auto& used: isUsed) used = false;
     for (auto i: kj::indices(file.arrays))
       places.findOrCreate(file.arrays[i].name, [&]() {
@@ -47,6 +51,7 @@ public:
     }
     KJ_IF_MAYBE(i, place) {
       isUsed[*i] = true;
+      requireFirst(*i, name);
       copy(file.arrays[*i], name, shape, to, isHeld);
     } else {
       report.missing.add(kj::str(name));
@@ -68,6 +73,17 @@ private:
       KJ_IF_MAYBE(i, places.find(other)) return *i;
     }
     return nullptr;
+  }
+
+  // Throws if another array of the network has taken array `i` of the file. That array has the own
+  // name of one layer, which is another system's name of the other layer. No layers share weights.
+  void requireFirst(size_t i, kj::StringPtr name) {
+    auto& taker = takers[i];
+    if (taker != nullptr) {
+      configs::fail(file.path, ": `", file.arrays[i].name, "` would be both `", taker, "` and `",
+          name, "` of the network. Name one of these in `skip`, or add its own array to the file");
+    }
+    taker = name;
   }
 
   void copy(const FoundTensor& array, kj::StringPtr name, kj::StringPtr shape,
@@ -100,7 +116,10 @@ private:
   const nn::Graph& graph;
   kj::HashMap<kj::StringPtr, size_t> places;  // of the arrays in `file`, by name
   kj::ArrayPtr<const kj::String> skip;
-  kj::Array<bool> isUsed;  // per array of the file
+  // Per array of the file: whether the network has a use for it, and the network's array that has
+  // taken it, or null.
+  kj::Array<bool> isUsed;
+  kj::Array<kj::StringPtr> takers;
   LoadReport report;
 };
 

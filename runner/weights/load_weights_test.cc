@@ -211,6 +211,31 @@ TEST_CASE("Load: a gamma that the network holds at 1 must be 1 in the file") {
   }
 }
 
+TEST_CASE("Load: one array of a file does not fill two layers") {
+  auto folder = tests::newFolder();
+  configs::Diagnostics diagnostics;
+  nn::GraphBuilder builder({1, 1, 1}, diagnostics);
+  // MXNet's name of the first layer is our name of the second one.
+  auto first = builder.add("a", nn::Dense{1, false}, kj::arr(nn::NodeId(0)), {});
+  auto last = builder.add("conv_a", nn::Dense{1, false}, kj::arr(first), {});
+  auto graph = builder.finish(last, {});
+  auto path = kj::str(folder, "/w.safetensors");
+  Tensor tensors[] = {{kj::str("conv_a_weight"), "F16"_kj, kj::str("1,1"), 2},
+      {kj::str("a.weight"), "F16"_kj, kj::str("1,1"), 2}};
+  writeHalves(path, kj::arrayPtr(tensors, 1), 0x3e00);
+  Values found(graph, -1);
+  auto load = [&](kj::ArrayPtr<const kj::String> skip) {
+    return loadWeights(openWeights(path), graph, skip, found.parameters, found.statistics);
+  };
+  CHECK_THROWS_WITH(load(nullptr),
+      doctest::Contains("w.safetensors: `conv_a_weight` would be both `a_weight` and "
+                        "`conv_a_weight` of the network. Name one of these in `skip`, or"));
+  auto skipped = kj::str("a_*");
+  CHECK(load(kj::arrayPtr(&skipped, 1)).text() == "loaded 1 array; skipped a_weight");
+  writeHalves(path, tensors, 0x3e00);
+  CHECK(load(nullptr).text() == "loaded 2 arrays");
+}
+
 TEST_CASE("Load: weights of another network are named as such") {
   auto folder = tests::newFolder();
   auto graph = graphWith(10);
