@@ -172,14 +172,16 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
   KJ_DEFER(--imports);
   auto mark = markOf(config, records);
   auto locked = takeFolder(config, remote, part, into, mark);
-  bool isKept = false;
+  bool isInterrupted = false;
   Progress interruptible = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-    KJ_ON_SCOPE_FAILURE(isKept = keepsIfInterrupted && mark.size() > 0);
+    KJ_ON_SCOPE_FAILURE(isInterrupted = true);
     progress(what, done, total);
   };
-  bool keepsDownload = false;
+  bool keepsDownload = false, removesDownload = false;
   auto import = [&]() {
     KJ_ON_SCOPE_FAILURE({
+      bool isKept = isInterrupted && keepsIfInterrupted && mark.size() > 0;
+      removesDownload = !isInterrupted && removeDamaged(remote, part);
       keepsDownload = mark.size() > 0 && hasDownload(remote, part);
       if (!isKept && !keepsDownload) removeFolder(part);
     });
@@ -202,9 +204,13 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
     moveIntoPlace(part, into);
   };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { naming(part, into, import); })) {
+    if (removesDownload) {
+      configs::fail(e->getDescription(),
+          ". The damaged download was removed, so that the next import downloads the file again");
+    }
     if (!keepsDownload) kj::throwFatalException(kj::mv(*e));
     configs::fail(e->getDescription(), ". What was downloaded stays in ", part,
-        " for the next import of the same file");
+        " for the next import of the same file. Remove that folder to download the file again");
   }
 }
 

@@ -24,7 +24,7 @@ void makeFolders(const DataConfig& config, kj::StringPtr path);
 // does the same.
 //
 // With `keepsIfInterrupted`, what was imported stays for the next call if `progress` throws. If the
-// import fails, what it has downloaded of `remote` stays.
+// import fails, what it has downloaded of `remote` stays, except for damaged archives.
 void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
     kj::StringPtr records, kj::StringPtr into, bool keepsIfInterrupted, Progress& progress,
     Warn& warn, kj::FunctionParam<void(kj::StringPtr part)> complete);

@@ -9,10 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "configs/language/environment.h"
 #include "configs/language/failure.h"
 #include "io/checksum.h"
+#include "io/datasets/archives.h"
 #include "io/paths.h"
 
 namespace io {
@@ -151,6 +153,22 @@ bool hasDownload(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into) {
     if (downloadedBytes(localPath(file, into)) > 0) return true;
   }
   return false;
+}
+
+bool removeDamaged(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into) {
+  bool wereAny = false;
+  for (auto& file: files) {
+    auto path = localPath(file, into);
+    if (pathKind(path) != PathKind::FILE) continue;
+    auto list = [&]() {
+      for (auto members = Members::open(path); members->next() != nullptr;) {
+      }
+    };
+    if (kj::runCatchingExceptions(list) == nullptr) continue;
+    KJ_SYSCALL(::unlink(path.cStr()), path);
+    wereAny = true;
+  }
+  return wereAny;
 }
 
 void useDownload(ImagePlace& place, kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into) {

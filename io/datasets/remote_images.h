@@ -35,6 +35,9 @@ void downloadFiles(const DataConfig& config, kj::ArrayPtr<const RemoteFile> file
 kj::String downloadFolder(const RemoteFile& file);
 // Whether `into` has at least the first byte of one of `files`.
 bool hasDownload(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
+// Removes those of `files` that were downloaded whole and whose archive cannot be listed to its
+// end. Returns whether there were any. An image in an archive may still be damaged.
+bool removeDamaged(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
 
 // Lets `place` be the file in `into` if it is the address of one of `files`.
 void useDownload(ImagePlace& place, kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <kj/vector.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -213,13 +214,31 @@ TEST_CASE("openDataset: a failed import keeps its download for another one of th
   REQUIRE(remote.unfinished().size() == 1);
   CHECK(message.endsWith(
       kj::str(". Repair or remove it, or give --skip-bad. What was downloaded stays in ",
-          remote.unfinished()[0], " for the next import of the same file")));
+          remote.unfinished()[0],
+          " for the next import of the same file. Remove that folder to download the file again")));
   // An import of something else comes between.
   remote.config.onBadRecord = BadRecordPolicy::SKIP;
   CHECK(remote.imported() != "");
   auto requests = remote.server.requests();
   CHECK(requests == "HEAD, HEAD, GET, HEAD, HEAD");
   CHECK(remote.unfinished().size() == 0);
+}
+
+TEST_CASE("openDataset: downloads a file again if its archive was damaged") {
+  RemoteImages remote;
+  auto file = remote.served("\"first\"");
+  auto whole = kj::heapArray(file.bytes.asPtr());
+  memset(file.bytes.begin() + file.bytes.size() / 2, 0xff, 2048);
+  remote.server.change(kj::mv(file));
+  auto message = remote.refusal();
+  CHECK(message.startsWith(kj::str("cannot read ", remote.shown(), ": ")));
+  CHECK(message.endsWith(
+      ". The damaged download was removed, so that the next import downloads the file again"));
+  CHECK(remote.unfinished().size() == 0);
+  // The same version, this time as the server has it.
+  remote.server.change({.bytes = kj::mv(whole), .tag = kj::str("\"first\"")});
+  CHECK(remote.imported() != "");
+  CHECK(remote.server.requests() == "HEAD, HEAD, GET, HEAD, HEAD, GET");
 }
 
 TEST_CASE("openDataset: an interrupted download stays, and the import of another file removes it") {
