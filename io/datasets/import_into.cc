@@ -198,10 +198,13 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
     }
     complete(part);
     for (auto& file: remote) removeFolder(kj::str(part, "/", downloadFolder(file)));
-    ::unlink(kj::str(part, "/", BAD_IMAGES_FILE).cStr());
-    KJ_SYSCALL(::unlink(kj::str(part, "/", UNFINISHED_FILE).cStr()));
     removeFolder(into);
     moveIntoPlace(part, into);
+    // A process that is killed before the move leaves what the next import goes on with. These
+    // files make that possible, so they go last. If one of them stays, it does no harm.
+    for (auto name: {BAD_IMAGES_FILE, UNFINISHED_FILE}) {
+      ::unlink(kj::str(into, "/", name).cStr());
+    }
   };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { naming(part, into, import); })) {
     if (removesDownload) {

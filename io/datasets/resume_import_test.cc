@@ -15,6 +15,21 @@
 #include "io/testing/image_folder.h"
 #include "tests/text.h"
 
+namespace {
+
+// The process ends when it has removed a file whose path ends like this. Empty: it does not.
+const char* endsAfterRemoving = "";
+
+}  // namespace
+
+// Takes the place of the C library's function in this program.
+extern "C" int unlink(const char* path) noexcept {
+  int result = ::unlinkat(AT_FDCWD, path, 0);
+  bool ends = *endsAfterRemoving != '\0' && kj::StringPtr(path).endsWith(endsAfterRemoving);
+  if (ends) ::raise(SIGKILL);
+  return result;
+}
+
 namespace io {
 
 namespace {
@@ -116,6 +131,26 @@ TEST_CASE("packDataset: goes on after an interruption") {
   packAndEnd(scratch.config, interrupted, 16, 0);
   CHECK(packed(scratch.config, interrupted) == warnings);
   checkSame(interrupted, whole);
+}
+
+TEST_CASE("openDataset: uses or completes what a process left that was killed in its last steps") {
+  for (auto file: {"/bad_images.txt", "/unfinished"}) {
+    INFO(file);
+    LargeImages scratch;
+    auto warn = [](kj::StringPtr) {};
+    auto pid = ::fork();
+    if (pid == 0) {
+      endsAfterRemoving = file;
+      kj::runCatchingExceptions([&]() { openDataset(scratch.config, silent(), warn); });
+      ::_exit(0);
+    }
+    int status;
+    REQUIRE(::waitpid(pid, &status, 0) == pid);
+    REQUIRE(WIFSIGNALED(status));
+    auto dataset = openDataset(scratch.config, silent(), warn);
+    CHECK(dataset->training().count() + dataset->validation().count() == IMAGES - 1);
+    for (auto& name: namesIn(scratch.path("cache"))) CHECK(!name.endsWith(".part"));
+  }
 }
 
 TEST_CASE("packDataset: begins anew if the images or the settings have changed") {
