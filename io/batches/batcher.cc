@@ -10,6 +10,7 @@
 #include <deque>
 #include <thread>
 
+#include "configs/language/failure.h"
 #include "io/batches/batch_reader.h"
 #include "io/batches/reader_balance.h"
 #include "io/images/pixels.h"
@@ -107,7 +108,14 @@ public:
     // The step uses one batch, one is ready, and each reader fills one.
     for (uint i = 0; i < 2; ++i) addSlot();
     KJ_ON_SCOPE_FAILURE(stop());
-    for (uint i = 0; i < config.readerThreads; ++i) addReader();
+    for (uint i = 0; i < config.readerThreads && addReader(); ++i) {
+    }
+    if (config.readerThreads > 0 && threads.size() == 0) {
+      configs::fail(
+          "cannot start a thread that reads records: the machine has no memory for one, "
+          "or allows no more threads. Raise that limit (ulimit -u), or set "
+          "data.reader_threads = 0");
+    }
   }
 
   ~RingBatcher() noexcept(false) {
@@ -137,6 +145,7 @@ public:
     uint64_t waited_ns = (now - before) / kj::NANOSECONDS;
     totals.waited_ns += waited_ns;
     if (balance.needsMore(waited_ns, (now - kj::origin<kj::TimePoint>()) / kj::NANOSECONDS)) {
+      // If that is not possible, reading goes on with the threads that there are.
       addReader();
     }
     if (found == nullptr) return nullptr;
@@ -224,11 +233,13 @@ private:
     ring.lockExclusive()->free.add(&slot);
   }
 
-  // Adds a thread, and the batch that it fills.
-  void addReader() {
+  // Adds a thread, and the batch that it fills. Returns false if the machine gives no thread.
+  bool addReader() {
+    auto start = [this]() { threads.add(kj::heap<kj::Thread>([this]() { run(); })); };
+    if (kj::runCatchingExceptions(start) != nullptr) return false;
     addSlot();
-    threads.add(kj::heap<kj::Thread>([this]() { run(); }));
     totals.threads = threads.size();
+    return true;
   }
 
   // The body of a reader thread.

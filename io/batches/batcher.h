@@ -64,10 +64,10 @@ struct BatcherCounts {
 };
 
 // Reads, decodes and augments ahead, on `readerThreads` threads, into a ring of preallocated
-// batches. With `addsReaders`, training takes more threads while that helps (see ReaderBalance).
-// Without such threads, next() reads the batch itself. One thread calls next(). The
-// content of a batch never depends on the number of threads or on timing. The destructor waits for
-// the images in progress, no longer.
+// batches. With `addsReaders`, training takes more threads while that helps (see ReaderBalance). If
+// the machine gives fewer threads, these do the work. Without `readerThreads`, next() reads the
+// batch itself. One thread calls next(). The content of a batch never depends on the number of
+// threads or on timing. The destructor waits for the images in progress, no longer.
 //
 // With on_bad_record = "skip", in training the next good record of the same batch takes the place
 // of a bad one (the first record follows the last). A batch without any good record is an error. In

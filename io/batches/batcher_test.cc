@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <kj/time.h>
 #include <kj/vector.h>
+#include <pthread.h>
 
 #include <cmath>
 #include <cstring>
@@ -82,6 +84,23 @@ kj::Array<kj::Array<kj::byte>> imagesOf(Batcher& batcher, uint steps) {
   return all.releaseAsArray();
 }
 
+// No thread can be started while this object exists.
+class NoThreads {
+public:
+  NoThreads() {
+    KJ_REQUIRE(::pthread_getattr_default_np(&before) == 0);
+    auto more = before;
+    // More than the address space.
+    KJ_REQUIRE(::pthread_attr_setstacksize(&more, size_t(1) << 50) == 0);
+    KJ_REQUIRE(::pthread_setattr_default_np(&more) == 0);
+  }
+  ~NoThreads() { ::pthread_setattr_default_np(&before); }
+  KJ_DISALLOW_COPY(NoThreads);
+
+private:
+  pthread_attr_t before;
+};
+
 }  // namespace
 
 TEST_CASE("Batcher: a batch does not depend on the number of reader threads") {
@@ -94,6 +113,25 @@ TEST_CASE("Batcher: a batch does not depend on the number of reader threads") {
     runs.add(bytesOf(*batcher, 40));
   }
   for (auto& run: runs) CHECK(run == runs[0]);
+}
+
+TEST_CASE("Batcher: goes on with the threads that there are if the machine gives no more") {
+  Packed packed(50, 0);
+  auto dataset = packed.open();
+  packed.config.readerThreads = 1;
+  packed.config.addsReaders = true;
+  auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  NoThreads none;
+  // Steps that compute nothing wait for records. After a second, another thread is wanted.
+  auto& clock = kj::systemPreciseMonotonicClock();
+  for (auto end = clock.now() + 1500 * kj::MILLISECONDS; clock.now() < end;) batcher->next();
+  CHECK(batcher->counts().threads == 1);
+
+  CHECK_THROWS_WITH(Batcher::training(*dataset, packed.config, 5, 1, 0, 0),
+      doctest::Contains("cannot start a thread that reads records: the machine has no memory"));
+  packed.config.readerThreads = 0;
+  packed.config.addsReaders = false;
+  CHECK(Batcher::training(*dataset, packed.config, 5, 1, 0, 0)->next() != nullptr);
 }
 
 TEST_CASE("Batcher: two workers of batch b read what one worker of batch 2b reads") {
