@@ -16,6 +16,7 @@
 #include "configs/language/failure.h"
 #include "io/checksum.h"
 #include "io/datasets/import.h"
+#include "io/datasets/import_folder.h"
 #include "io/datasets/import_into.h"
 #include "io/datasets/remote_images.h"
 #include "io/datasets/sources.h"
@@ -63,28 +64,31 @@ kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> re
     add(config.onBadRecord == BadRecordPolicy::FAIL ? "fail" : "skip");
     auto addPlace = [&](const ImagePlace& place) {
       bool isRemote = isAddress(place.images);
+      bool isFolder = !isRemote && pathKind(place.images) == PathKind::FOLDER;
       if (isRemote) {
         add(place.images);
         add(identityOf(remote, place.images));
       } else {
         auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
         add(absolute.toString());
-        add(identityOf(place.images));
+        if (!isFolder) add(identityOf(place.images));
       }
       KJ_IF_MAYBE(labels, place.labels) {
         add(place.isChosen ? "chosen" : "");
         add(identityOf(*labels));
       }
       KJ_IF_MAYBE(kit, place.kit) add(identityOf(*kit));
-      if (isRemote || pathKind(place.images) != PathKind::FOLDER) return;
+      if (!isFolder) return;
+      // Other files must not count. The folder may hold the cache and the folders of runs, which
+      // change all the time.
       auto below = allBelow(place.images);
       for (auto& name: below.files) {
+        if (!isNamedForImport(name)) continue;
         add(name);
         add(identityOf(kj::str(place.images, "/", name)));
       }
-      // The warnings about skipped files depend on these lists. A change in them needs another
-      // import.
-      for (auto list: {&below.notRegular, &below.unreadable, &below.hidden}) {
+      // Images may be missing because of these.
+      for (auto list: {&below.notRegular, &below.unreadable}) {
         add(kj::str(list->size()));
         for (auto& name: *list) add(name);
       }

@@ -550,6 +550,10 @@ void tellOfBoth(
 
 }  // namespace
 
+bool isNamedForImport(kj::StringPtr path) {
+  return isNamedAsImage(path) || path.endsWith(CLASS_ENDING) || isNamedAsArchive(path);
+}
+
 kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& place,
     const kj::Maybe<ImagePlace>& validationPlace, RecordWriter& training, RecordWriter& validation,
     BadImages& badImages, Progress& progress, Warn& warn) {

@@ -11,6 +11,9 @@
 
 namespace io {
 
+// Whether an import reads files of this name in a folder: images, labels of samples, and archives.
+bool isNamedForImport(kj::StringPtr path);
+
 // Writes the images of `place` in their order: every tenth into `validation`, the others into
 // `training`. With `validationPlace`, writes all of them into `training`, and all of
 // `validationPlace` into `validation`. If folders are classes, those of `validationPlace` have the
