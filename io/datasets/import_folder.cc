@@ -116,7 +116,7 @@ public:
       file.label = label.number;
       file.problem =
           kj::runCatchingExceptions([&]() { file.bytes = members->read(IMAGE_FILE_BYTES_MAX); });
-      if (keeper.isFull()) writeNext();
+      while (keeper.isFull()) writeNext();
       keeper.add(kj::mv(file));
     }
     while (writeNext()) {

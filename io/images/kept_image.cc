@@ -58,6 +58,15 @@ KeptImage keepFile(const DataConfig& config, kj::ArrayPtr<const kj::byte> file, 
   return keep(config, {shape, Layout::PIXELS, turned});
 }
 
+namespace {
+
+size_t ownBytesOf(const ImageFile& file) {
+  KJ_IF_MAYBE(kept, file.kept) return kept->own.size();
+  return 0;
+}
+
+}  // namespace
+
 ImageKeeper::ImageKeeper(const DataConfig& config): config(config) {
   uint cores = kj::max(1u, std::thread::hardware_concurrency());
   filesMax = 64 * cores;
@@ -84,6 +93,7 @@ kj::Maybe<ImageFile> ImageKeeper::take() {
         auto file = kj::mv(jobs.all.front().file);
         jobs.all.pop_front();
         --jobs.begun;
+        jobs.keptBytes -= ownBytesOf(file);
         return file;
       });
   --count;
@@ -93,7 +103,10 @@ kj::Maybe<ImageFile> ImageKeeper::take() {
 
 void ImageKeeper::work() {
   ImageTools tools;
-  auto canBegin = [](const Jobs& jobs) { return jobs.isOver || jobs.begun < jobs.all.size(); };
+  // Jobs begin in their order. If there is a result, the file that take() waits for has begun.
+  auto canBegin = [](const Jobs& jobs) {
+    return jobs.isOver || (jobs.begun < jobs.all.size() && jobs.keptBytes < BYTES_MAX);
+  };
   auto begin = [](Jobs& jobs) { return jobs.isOver ? nullptr : &jobs.all[jobs.begun++]; };
   while (auto job = jobs.when(canBegin, begin)) {
     auto& file = job->file;
@@ -102,6 +115,7 @@ void ImageKeeper::work() {
           kj::runCatchingExceptions([&]() { file.kept = keepFile(config, file.bytes, tools); });
     }
     auto locked = jobs.lockExclusive();
+    locked->keptBytes += ownBytesOf(file);
     job->isDone = true;
   }
 }

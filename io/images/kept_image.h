@@ -48,7 +48,8 @@ struct ImageFile {
 };
 
 // Calls keepFile() on all cores, while its caller reads the next files and writes the last results.
-// For one thread.
+// Files take BYTES_MAX and one file more at most, and results the same and one more per core. For
+// one thread.
 class ImageKeeper {
 public:
   // `config` must outlive it.
@@ -64,6 +65,7 @@ public:
   kj::Maybe<ImageFile> take();
 
 private:
+  // Of files, and of results. Pixels may take a thousand times as much as their file.
   static constexpr size_t BYTES_MAX = size_t(1) << 25;
 
   struct Job {
@@ -71,8 +73,9 @@ private:
     bool isDone = false;
   };
   struct Jobs {
-    std::deque<Job> all;  // in their order; the address of each stays
-    size_t begun = 0;     // so many of them, from the first, were given to threads
+    std::deque<Job> all;   // in their order; the address of each stays
+    size_t begun = 0;      // so many of them, from the first, were given to threads
+    size_t keptBytes = 0;  // of their results, beside their files
     bool isOver = false;
   };
 
