@@ -205,15 +205,24 @@ public:
   kj::StringPtr targetOf(kj::StringPtr name) const { return KJ_ASSERT_NONNULL(targets.find(name)); }
 
 private:
-  // A link may point to a link.
-  kj::StringPtr fileOf(kj::StringPtr name) const {
-    for (size_t steps = 0; steps <= order.size(); ++steps) {
+  // A link may point to a link. A circle of links has no file: one of its links stands for that.
+  kj::StringPtr fileOf(kj::StringPtr name) {
+    kj::Vector<kj::StringPtr> passed;
+    for (;;) {
+      KJ_IF_MAYBE(known, files.find(name)) {
+        name = *known;
+        break;
+      }
       KJ_IF_MAYBE(target, targets.find(name)) {
+        // Until its file is known. In a circle this entry is met again.
+        files.insert(name, name);
+        passed.add(name);
         name = *target;
       } else {
         break;
       }
     }
+    for (auto& link: passed) KJ_ASSERT_NONNULL(files.find(link)) = name;
     return name;
   }
 
@@ -230,6 +239,8 @@ private:
 
   kj::Vector<kj::String> order;
   kj::HashMap<kj::String, kj::String> targets;
+  // What fileOf() has found, so that each link is followed once. Points into the two above.
+  kj::HashMap<kj::StringPtr, kj::StringPtr> files;
   kj::HashMap<kj::String, kj::Vector<kj::String>> byFile;
   bool grouped = false;
 };

@@ -203,6 +203,25 @@ TEST_CASE("Members: hard links of a tar come last, with the content of their fil
   CHECK(contents(tar) == "b.jpg=two a.jpg=one f.jpg=six c.jpg=two e.jpg=two d.jpg=one");
 }
 
+TEST_CASE("Members: a long chain of hard links ends at its file") {
+  Scratch scratch;
+  auto tar = scratch.path("a.tar");
+  // If each link were followed to its end by itself, this would take minutes.
+  constexpr uint LINKS = 100000;
+  kj::Vector<kj::String> entries;
+  entries.add(kj::str("0.jpg=one"));
+  for (uint i = 1; i <= LINKS; ++i) entries.add(kj::str(i, ".jpg+", i - 1, ".jpg"));
+  writeTar(
+      tar, KJ_MAP(entry, entries) { return kj::StringPtr(entry); });
+  auto members = Members::open(tar);
+  uint count = 0;
+  while (members->next() != nullptr) {
+    ++count;
+    CHECK(kj::heapString(members->read(10).asChars()) == "one");
+  }
+  CHECK(count == LINKS + 1);
+}
+
 TEST_CASE("Members: names a hard link to a file that the archive lacks, and cannot read it") {
   Scratch scratch;
   auto tar = scratch.path("x.tar");
