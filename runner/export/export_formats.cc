@@ -56,7 +56,10 @@ kj::Maybe<kj::String> torchMisfit(kj::StringPtr output) {
   auto weights = weightsOf(output);
   if (::access(weights.cStr(), F_OK) == 0 && ::access(output.cStr(), F_OK) != 0) {
     return kj::str("the weights of `", output, "` would replace ", weights,
-        ", which does not belong to an exported script. Choose another name");
+        ", which does not belong to an exported script. Choose another name, or remove that file");
+  }
+  KJ_IF_MAYBE(why, whyUnwritable(weights)) {
+    return kj::str("cannot write ", weights, ": ", *why, ". Choose another --output");
   }
   return nullptr;
 }
@@ -87,6 +90,8 @@ void writeExported(kj::ArrayPtr<const ExportedFile> files) {
     whole->append(file.bytes);
     written.add(kj::mv(whole));
   }
+  // A process that is killed meanwhile must not leave an old script beside new weights.
+  for (auto& file: files.slice(1, files.size())) ::unlink(file.path.cStr());
   for (auto& file: written) file->finish();
 }
 

@@ -28,7 +28,8 @@ struct ExportFormat {
 extern const kj::ArrayPtr<const ExportFormat> EXPORT_FORMATS;
 
 // Writes all files, and replaces those that are there. If one cannot be written, none is replaced,
-// and nothing is left behind. Throws with path, cause and way out.
+// and nothing is left behind. Old files and new ones never stand side by side: at any moment, all
+// are old, or the last ones are missing, or all are new. Throws with path, cause and way out.
 void writeExported(kj::ArrayPtr<const ExportedFile> files);
 
 }  // namespace runner

@@ -2,12 +2,31 @@
 
 #include <dirent.h>
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "io/testing/scratch.h"
 #include "runner/system/files.h"
 #include "tests/text.h"
+
+namespace {
+
+// Whether the process ends when it has renamed a file.
+bool endsAfterRename = false;
+
+}  // namespace
+
+// Takes the place of the C library's function in this program.
+extern "C" int rename(const char* from, const char* to) noexcept {
+  int result = ::renameat(AT_FDCWD, from, AT_FDCWD, to);
+  if (endsAfterRename) ::raise(SIGKILL);
+  return result;
+}
 
 namespace runner {
 namespace {
@@ -43,6 +62,9 @@ TEST_CASE("Export: a script must end in .py, and its weights replace no other fi
   CHECK(tests::contains(misfit("weights.py"), "/weights.safetensors, which does not belong to"));
   scratch.write("weights.py", "\"\"\"A trained network, exported by runner 0.1."_kj.asBytes());
   CHECK(misfit("weights.py") == "none");
+  REQUIRE(::mkdir(scratch.path("place.safetensors").cStr(), 0777) == 0);
+  scratch.write("place.py", "\"\"\"A trained network, exported by runner 0.1."_kj.asBytes());
+  CHECK(tests::contains(misfit("place.py"), "place.safetensors: "));
   // Nor may anything that no export has written.
   scratch.write("mine.py", "import torch"_kj.asBytes());
   CHECK(tests::contains(misfit("mine.py"), "mine.py exists, and no export has written it"));
@@ -64,6 +86,25 @@ TEST_CASE("Export: files are replaced together, and nothing is left behind after
       io::thrownBy([&]() { writeExported(second); }), "no/b: No such file or directory"));
   CHECK(readWhole(scratch.path("a"), 100) == "new");
   CHECK(filesIn(scratch.path("")) == 2);
+}
+
+TEST_CASE("Export: a process that is killed leaves no old script beside new weights") {
+  io::Scratch scratch;
+  scratch.write("a", "old weights"_kj.asBytes());
+  scratch.write("b", "old script"_kj.asBytes());
+  auto files =
+      kj::arr(fileOf(scratch.path("a"), "new weights"), fileOf(scratch.path("b"), "new script"));
+  auto pid = ::fork();
+  if (pid == 0) {
+    endsAfterRename = true;
+    writeExported(files);
+    ::_exit(0);
+  }
+  int status;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(readWhole(scratch.path("a"), 100) == "new weights");
+  CHECK(::access(scratch.path("b").cStr(), F_OK) != 0);
 }
 
 TEST_CASE("Export: a file that cannot be written to its end leaves the old ones") {
