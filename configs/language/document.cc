@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <kj/encoding.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -331,6 +332,15 @@ bool wasMeantAsToml(char first, const toml::parse_error& error) {
          isOutOfRange(string(error.description()));
 }
 
+// Whether `bare`, a string without quotes at `span`, is UTF-8. Reports it otherwise: the
+// experiment.toml of a run could not hold it.
+bool checkUtf8(kj::ArrayPtr<const char> bare, Span span, Diagnostics& diagnostics) {
+  if (!kj::encodeUtf32(bare).hadErrors) return true;
+  diagnostics.error(span, "this is not UTF-8 text",
+      "use names of files and folders in UTF-8, as experiment files are");
+  return false;
+}
+
 // Returns the tree of one `a.b=value`, or null after reporting what is wrong with it.
 kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
   Line line(source, 1);
@@ -362,13 +372,15 @@ kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
     reportSyntax(source, key.error(), diagnostics);
     return nullptr;
   }
+  auto span = line.span(begin, line.end());
+  if (!checkUtf8(text.slice(begin), span, diagnostics)) return nullptr;
   auto table = convertTable(source, key.table(), diagnostics);
   if (table.entries.empty()) return wrong("the key is missing");
   auto* value = table.entries[0].value.get();
   while (value->content.is<Table>()) {
     value = value->content.get<Table>().entries[0].value.get();
   }
-  value->span = line.span(begin, line.end());
+  value->span = span;
   value->content = kj::str(text.slice(begin));
   return kj::mv(table);
 }
@@ -424,6 +436,7 @@ kj::Maybe<kj::Own<Value>> parseValue(
     reportSyntax(source, result.error(), diagnostics);
     return nullptr;
   }
+  if (!checkUtf8(piece, span, diagnostics)) return nullptr;
   auto value = newValue(kj::heapString(piece));
   value->span = span;
   return kj::mv(value);

@@ -460,6 +460,22 @@ TEST_CASE("load: a --set that sets nothing is an error") {
 )");
 }
 
+TEST_CASE("load: a --set that is not UTF-8 is an error, with and without quotes") {
+  Loaded loaded;
+  const kj::StringPtr overrides[] = {"data.source=/a/\xff", "name=\"\xff\""};
+  loaded.write("x.toml", "a = 1\n").read("x.toml", overrides);
+  CHECK(loaded.printed() == "a = 1\n");
+  CHECK(loaded.errors() ==
+        "--set data.source:1:13: error: this is not UTF-8 text\n"
+        "  1 | data.source=/a/\xff\n"
+        "    |             ^^^^\n"
+        "  help: use names of files and folders in UTF-8, as experiment files are\n"
+        "--set name:1:6: error: this is not UTF-8 text\n"
+        "  1 | name=\"\xff\"\n"
+        "    |      ^\n"
+        "2 errors in x.toml; nothing was started.\n");
+}
+
 TEST_CASE("print: reading the printed text gives the same tree") {
   auto text = R"(word = "\"\\\n\t\u0001\u007f ü€"
 "odd key" = -9223372036854775808
@@ -530,7 +546,8 @@ TEST_CASE("parseValues: splits the values of an option at commas outside of quot
   } else {
     FAIL("it was refused");
   }
-  for (auto wrong: {"a.b="_kj, "=1"_kj, "a.b"_kj, "a.b=1,"_kj, "a.b=[1"_kj, "a.b=\"x"_kj}) {
+  for (auto wrong:
+      {"a.b="_kj, "=1"_kj, "a.b"_kj, "a.b=1,"_kj, "a.b=[1"_kj, "a.b=\"x"_kj, "a.b=\xff"_kj}) {
     CAPTURE(wrong.cStr());
     Diagnostics errors;
     CHECK(parseValues(document, "--sweep", wrong, errors) == nullptr);
