@@ -165,8 +165,8 @@ bool removeDamaged(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into) {
       }
     };
     if (kj::runCatchingExceptions(list) == nullptr) continue;
-    KJ_SYSCALL(::unlink(path.cStr()), path);
-    wereAny = true;
+    // Callers handle another failure already.
+    wereAny |= ::unlink(path.cStr()) == 0;
   }
   return wereAny;
 }
