@@ -5,10 +5,13 @@ namespace rpc {
 OuterUpdater::OuterUpdater(const OuterConfig& config, uint workers)
     : rule(config.rule),
       learningRate(float(config.learningRate)),
-      momentum(float(config.momentumOf(workers))) {}
+      momentum(float(config.momentumOf(workers))),
+      // Without a `momentum`, another number of workers has another one. The state stays the same.
+      hasState(
+          momentum != 0 || (rule == OuterConfig::BLOCK_MOMENTUM && config.momentum == nullptr)) {}
 
 uint OuterUpdater::stateArrays(const Slice&) const {
-  return momentum == 0 ? 0 : 1;
+  return hasState ? 1 : 0;
 }
 
 void OuterUpdater::update(const Slice& slice, const Round& round, kj::ArrayPtr<const float> current,

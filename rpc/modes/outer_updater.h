@@ -36,6 +36,7 @@ private:
   const OuterConfig::Rule rule;
   const float learningRate;
   const float momentum;
+  const bool hasState;
 };
 
 }  // namespace rpc
