@@ -65,7 +65,9 @@ struct Rounds {
   uint usualWorkers() const { return usual > 0 ? usual : workers; }
   bool isBounded() const { return counted == EACH && staleness != UNBOUNDED; }
   // Whether others may wait for a worker that has ended its steps, unless it calls rest().
-  bool needsRest() const { return counted == FIRST || counted == ANY || isBounded(); }
+  bool needsRest() const {
+    return workers > 1 && (counted == FIRST || counted == ANY || isBounded());
+  }
   // How answers to pushes are encoded.
   codec::Encoding answers() const { return codec.answers(aggregate); }
 };

@@ -47,11 +47,12 @@ TEST_CASE("Rounds: each mode has its number of pushes per update and its divisor
 }
 
 TEST_CASE("Rounds: a worker reports its rest in modes where others may wait for it") {
-  CHECK(!Rounds{.counted = Rounds::ALL}.needsRest());
-  CHECK(Rounds{.counted = Rounds::FIRST}.needsRest());
-  CHECK(Rounds{.counted = Rounds::ANY}.needsRest());
-  CHECK(!Rounds{.counted = Rounds::EACH}.needsRest());
-  CHECK(Rounds{.counted = Rounds::EACH, .staleness = 0}.needsRest());
+  CHECK(!Rounds{.counted = Rounds::ALL, .workers = 2}.needsRest());
+  CHECK(Rounds{.counted = Rounds::FIRST, .workers = 2}.needsRest());
+  CHECK(Rounds{.counted = Rounds::ANY, .workers = 2}.needsRest());
+  CHECK(!Rounds{.counted = Rounds::ANY, .workers = 1}.needsRest());
+  CHECK(!Rounds{.counted = Rounds::EACH, .workers = 2}.needsRest());
+  CHECK(Rounds{.counted = Rounds::EACH, .workers = 2, .staleness = 0}.needsRest());
 }
 
 }  // namespace

@@ -42,10 +42,11 @@ private:
   void complete(Order::What what, uint64_t number = 0);
   void visitTraffic(configs::StateVisitor& visitor);
   void awaitShared(uint64_t step, SliceRange slices);
-  // Whether this worker goes on with values that differ from those of the shards. (Where each push
-  // is a round, the shards need to know which values a push was computed on: the newest.)
+  // Whether a checkpoint has the values of this worker, which may differ from those of the shards.
+  // (Where each push is a round, the shards need to know which values a push was computed on: the
+  // newest.) Does not depend on the number of workers, which may change between two runs.
   bool keepsAnswers() const {
-    return handover.rounds.counted == Rounds::ALL && !handover.rounds.answers().isFloats();
+    return handover.rounds.counted != Rounds::EACH && !handover.rounds.answers().isFloats();
   }
   void throwIfFailed() const { handover.state.lockShared()->throwIfFailed(); }
   // Whether pushes of this slice, and their answers, go through shared memory.
@@ -199,10 +200,12 @@ void RemoteStoreImpl::forgetOwn() {
 void RemoteStoreImpl::resume() {
   kj::ArrayPtr<float> values = handover.parameters;
   kj::Array<float> answers;
-  if (keepsAnswers()) answers = kj::heapArray<float>(values);
+  // Where workers rest for a checkpoint, they go on with the newest values.
+  bool goesOnWithAnswers = keepsAnswers() && !handover.rounds.needsRest();
+  if (goesOnWithAnswers) answers = kj::heapArray<float>(values);
   auto before = traffic();
   complete(Order::RESUME);
-  if (keepsAnswers()) memcpy(values.begin(), answers.begin(), answers.asBytes().size());
+  if (goesOnWithAnswers) memcpy(values.begin(), answers.begin(), answers.asBytes().size());
   // A run without a break would not have fetched these values.
   auto lock = handover.state.lockExclusive();
   for (auto i: kj::indices(before)) lock->traffic[i].pulled_bytes = before[i].pulled_bytes;

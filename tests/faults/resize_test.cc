@@ -122,6 +122,7 @@ TEST_CASE("a run goes on with another number of workers from the end of an epoch
     add(3, 2, "kvstore.update=worker", "kvstore.compression={ kind = \"2bit\" }");
     add(3, 2, "kvstore.mode=allreduce", "cluster.servers=0",
         "kvstore.compression={ kind = \"topk\", sparsity = 0.9, momentum = 0.9 }");
+    add(2, 1, "kvstore.mode=local_sgd", "kvstore.outer={ kind = \"block_momentum\" }");
     add(2, 4, "kvstore.mode=local_sgd", "kvstore.outer={ kind = \"nesterov\" }",
         "kvstore.local_steps=8");
     add(2, 3, "train.optimizer={ kind = \"rmsprop\", learning_rate = 0.001, centered = true }",
@@ -232,6 +233,8 @@ TEST_CASE("modes that depend on time go on with another number of workers") {
     add(3, 2, "kvstore.mode=easgd", "kvstore.period_steps=3");
     add(2, 3, "kvstore.aggregate=2");
     add(3, 2, "kvstore.aggregate=2");
+    add(3, 2, "kvstore.aggregate=2", "kvstore.wire=float16");
+    add(2, 3, "kvstore.aggregate=2", "kvstore.wire=float16");
     add(2, 3, "kvstore.aggregate=3", "kvstore.aggregate_from=any");
   }
   for (auto& row: rows) {
