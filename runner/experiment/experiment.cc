@@ -270,10 +270,29 @@ void checkEnd(const Experiment& experiment, configs::Reader& reader) {
         "write validation_views_at = \"every\", or leave one of them out",
         {"data.validation_views_at"_kj});
   }
+  if (experiment.checkpoint.keepBest && isLate) {
+    reader.error("checkpoint.keep_best",
+        "`keep_best` compares epochs, but with `validation_views_at = \"last\"` the last epoch is "
+        "judged by more views than the others",
+        "write validation_views_at = \"every\", or leave one of them out",
+        {"data.validation_views_at"_kj});
+  }
   if (train.average == nullptr) return;
   if (experiment.cluster.onLoss->continues) {
     reader.error("train.ema", "the worker that keeps the moving average may be lost",
         "write on_loss = \"restart\", or leave `ema` out", {"cluster.on_loss"_kj});
+  }
+  if (experiment.kvstore.mode->stepsAlone() != nullptr) {
+    reader.error("train.ema",
+        kj::str("in mode `", experiment.kvstore.modeName(),
+            "` every worker trains weights of its own, and one worker keeps the moving average"),
+        "leave `ema` out, or choose kvstore.mode = \"dist_sync\"", {"kvstore.mode"_kj});
+  }
+  if (experiment.cluster.devices.size() > 1) {
+    reader.error("train.ema",
+        "the devices of a worker have moving statistics of their own, and `ema` would need the "
+        "mean of them after each step",
+        "leave `ema` out, or use one device per worker", {"cluster.devices"_kj});
   }
   if (experiment.kvstore.exchanges()) return;
   for (auto& device: experiment.cluster.devices) {
@@ -481,7 +500,9 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
         kj::str("hold out fewer than ", facts.trainingRecords));
   }
   uint64_t records = facts.trainingRecords - kj::min(data.heldOut, facts.trainingRecords);
-  uint workers = experiment.cluster.workers / data.readings(experiment.cluster.workers);
+  // Of as many workers as the job may have.
+  uint most = experiment.cluster.seats();
+  uint workers = most / data.readings(most);
   uint64_t images = uint64_t(workers) * data.batchSize;
   if (records > 0 && images > records) {
     bool together = data.part == io::TrainingPart::SPLIT;
@@ -492,10 +513,13 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
                      : kj::str(),
             ", but ", data.dataset->name, " has ", counted(records, "training record"),
             data.heldOut > 0 ? kj::str(" besides the ", data.heldOut, " held out") : kj::str()),
-        wouldFit   ? kj::str("hold out at most ", facts.trainingRecords - images,
-                         ", or make data.batch_size smaller")
-        : together ? kj::str("make data.batch_size or cluster.workers smaller")
-                   : kj::str("make data.batch_size smaller"));
+        wouldFit ? kj::str("hold out at most ", facts.trainingRecords - images,
+                       ", or make data.batch_size smaller")
+        : together
+            ? kj::str("make data.batch_size or ",
+                  most > experiment.cluster.workers ? "cluster.elastic.max" : "cluster.workers",
+                  " smaller")
+            : kj::str("make data.batch_size smaller"));
   }
   if (experiment.log.topK > 0 && experiment.log.topK >= facts.classes) {
     diagnostics.error(experiment.log.topKSpan,

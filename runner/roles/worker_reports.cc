@@ -214,6 +214,7 @@ void WorkerReports::validated(
 }
 
 void WorkerReports::averaged(uint epoch, const nn::BatchResult& result) {
+  if (result.images == 0) return;
   ioThread.report([&](Event::Builder event) {
     auto averaged = event.initAveraged();
     averaged.setEpoch(epoch);
