@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/encoding.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -194,6 +195,26 @@ public:
     return table;
   }
 
+  // Returns `relative` as seen from `base`. On disk, where `folder` is the root, a `..` leads to
+  // what the system finds above a symbolic link. Null if there is no such folder, or if `relative`
+  // leads out of `folder`.
+  kj::Maybe<kj::Path> placeOf(kj::PathPtr base, kj::StringPtr relative) const {
+    // No path has this byte.
+    if (relative.findFirst('\0') != nullptr) return nullptr;
+    KJ_IF_MAYBE(slash, relative.findLast('/')) {
+      auto above = kj::heapString(relative.slice(0, *slash + 1));
+      bool hasDots = ::strstr(kj::str("/", above).cStr(), "/../") != nullptr;
+      if (hasDots && folder.getFd() != nullptr) {
+        if (!above.startsWith("/")) above = kj::str(base.toString(true), "/", above);
+        auto real = ::realpath(above.cStr(), nullptr);
+        if (real == nullptr) return nullptr;
+        KJ_DEFER(::free(real));
+        return evaluate(base.eval(real), relative.slice(*slash + 1));
+      }
+    }
+    return evaluate(base, relative);
+  }
+
   // Returns the text of a file. Null if it cannot be read; then `why` says why.
   kj::Maybe<kj::String> readText(kj::PathPtr path, kj::StringPtr name, kj::String& why) {
     KJ_CONTEXT("reading an experiment file", name);
@@ -266,7 +287,7 @@ private:
       return nullptr;
     }
     auto& relative = content.get<kj::String>();
-    auto place = evaluate(from.parent(), relative);
+    auto place = placeOf(from.parent(), relative);
     auto name = beside(fromName, relative);
     auto why = kj::str("there is no file `", name, "`");
     KJ_IF_MAYBE(path, place) {
@@ -288,18 +309,13 @@ private:
     return nullptr;
   }
 
-  // Returns `relative` as seen from `base`. Null if it leads out of the folder that everything is
-  // read from.
+  // The same, where each `..` removes the name before it.
   static kj::Maybe<kj::Path> evaluate(kj::PathPtr base, kj::StringPtr relative) {
     size_t depth = base.size();
     if (relative.startsWith("/")) depth = 0;
     size_t begin = 0;
     for (size_t i = 0; i <= relative.size(); ++i) {
-      if (i < relative.size() && relative[i] != '/') {
-        // KJ throws for a path with this byte.
-        if (relative[i] == '\0') return nullptr;
-        continue;
-      }
+      if (i < relative.size() && relative[i] != '/') continue;
       auto part = relative.slice(begin, i);
       begin = i + 1;
       if (part == kj::StringPtr("..").asArray()) {
@@ -468,10 +484,13 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
   auto document = kj::heap<Document>();
   document->file = kj::str(path);
   Loader loader(folder, *document, diagnostics);
-  auto place = current.eval(path);
-  kj::String why;
-  KJ_IF_MAYBE(text, loader.readText(place, path, why)) {
-    document->root = loader.read(kj::mv(place), path, kj::mv(*text));
+  auto why = kj::str("there is no file `", path, "`");
+  KJ_IF_MAYBE(place, loader.placeOf(current, path)) {
+    KJ_IF_MAYBE(text, loader.readText(*place, path, why)) {
+      document->root = loader.read(kj::mv(*place), path, kj::mv(*text));
+    } else {
+      fail(why);
+    }
   } else {
     fail(why);
   }

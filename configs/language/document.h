@@ -87,8 +87,9 @@ public:
 // `diagnostics`, and everything that could be read is returned.
 //
 // `path` is relative to `current`, a place in `folder`. A program passes the root folder and the
-// current path, so that absolute paths and `..` work. A test passes a folder in memory. Reads
-// regular files only. Throws only if the file at `path` itself cannot be read.
+// current path, so that absolute paths and `..` work, also above symbolic links. A test passes a
+// folder in memory. Reads regular files only. Throws only if the file at `path` itself cannot be
+// read.
 kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
     kj::ArrayPtr<const kj::StringPtr> overrides, Diagnostics& diagnostics,
     kj::PathPtr current = nullptr);

@@ -83,6 +83,18 @@ TEST_CASE("Reader: a path in an extended file starts from the folder of that fil
   CHECK(Read(folders.at("files/x.toml")).is() == folders.at("files/photos"));
 }
 
+TEST_CASE("Reader: a `..` in extends, or before the file, leads above what a link names") {
+  Folders folders;
+  folders.write("far/base.toml", "place = \"photos\"\n");
+  folders.write("far/configs/x.toml", "extends = \"../base.toml\"\n");
+  folders.write("near/base.toml", "place = \"wrong\"\n");
+  folders.link("near/configs", "../far/configs");
+  CHECK(Read(folders.at("near/configs/x.toml")).is() == folders.at("far/photos"));
+  CHECK(Read(folders.at("near/configs/../base.toml")).is() == folders.at("far/photos"));
+  folders.write("near/x.toml", "extends = \"gone/../base.toml\"\n");
+  CHECK(::strstr(Read(folders.at("near/x.toml")).errors.cStr(), "there is no file `") != nullptr);
+}
+
 TEST_CASE(
     "Reader: a path in a --set starts from the current folder, like every path on a command line") {
   Folders folders;
