@@ -168,6 +168,13 @@ private:
           "another way than without the break"));
     }
     if (!experiment.checkpoint.keepBest) bestWeights.drop();
+    bool lacksBest = experiment.checkpoint.keepBest && best.epoch > 0 && bestWeights.isEmpty();
+    if (lacksBest && parts.rank == 0) {
+      configs::warn(
+          kj::str("checkpoint.keep_best was not set before, so that the weights of the "
+                  "best epoch so far, epoch ",
+              best.epoch, ", are not there. Only a better epoch writes best.safetensors"));
+    }
   }
 
   // Shows all that this worker keeps from step to step.

@@ -291,6 +291,19 @@ TEST_CASE("best.safetensors holds the weights of a run that ends after the best 
   CHECK(earlier > 0);
 }
 
+TEST_CASE("a run that keeps its best weights only since it was resumed says which it lacks") {
+  kj::StringPtr settings[] = {"checkpoint.keep_best=false", "train.epochs=9"};
+  ResumableRun run(settings);
+  // After the first epoch, which has 150 steps.
+  run.trainUntil(SAVED, 5);
+  auto ended = run.start({RESUME, "--set", "checkpoint.keep_best=true"})->wait();
+  CHECK(ended.exitCode == 0);
+  CHECK(contains(ended.errors,
+      "checkpoint.keep_best was not set before, so that the weights of the best epoch so far, "
+      "epoch "));
+  CHECK(countOf(ended.errors, "keep_best") == 1);
+}
+
 TEST_CASE("a run goes on if cluster.on_loss or cluster.elastic has changed") {
   // A worker that may be lost cannot keep the best weights.
   constexpr kj::StringPtr SETTINGS[] = {"checkpoint.keep_best=false"_kj};
