@@ -1,6 +1,7 @@
 #include "runner/weights/load_weights.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "nn/network/networks.h"
 #include "runner/checkpoints/weights.h"
@@ -165,10 +166,23 @@ TEST_CASE("Load: files of MXNet are known by their content, others say how to co
   CHECK(openWeights(write(kj::heapString(list, 32))).arrays.size() == 0);
   CHECK(
       contains(complaint(kj::heapString(list, 31)), " is not a file of weights: it is cut short"));
-  constexpr auto TORCH = "safetensors.torch.save_file(model.state_dict(), "_kj;
-  CHECK(contains(complaint("PK\x03\x04 archive/data.pkl"), TORCH));
-  CHECK(contains(complaint("\x80\x02 a pickle"), TORCH));
-  CHECK(contains(complaint("PK\x03\x04 arr_0.npy"), "safetensors.numpy.save_file(dict("));
+  // A zip archive begins with 30 bytes and the name of its first file.
+  auto zip = [](kj::StringPtr name) {
+    auto head = kj::heapString(30);
+    memset(head.begin(), 0, head.size());
+    memcpy(head.begin(), "PK\x03\x04", 4);
+    head[26] = name.size();
+    return kj::str(head, name, "PK");
+  };
+  constexpr auto TORCH =
+      "safetensors.torch.save_file(torch.load(\"weights.pt\", map_location=\"cpu\"), "_kj;
+  CHECK(contains(complaint(zip("weights/data.pkl")), TORCH));
+  CHECK(contains(complaint("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."), TORCH));
+  CHECK(contains(complaint("\x80\x04 a pickle"), "is a pickle of Python. "));
+  CHECK(contains(complaint(zip("arr_0.npy")), "safetensors.numpy.save_file(dict("));
+  CHECK(contains(complaint(zip("data.pkl.npy")), "was written by NumPy"));
+  CHECK(contains(complaint(zip("model/code/0")), "is a zip archive of another program"));
+  CHECK(contains(complaint("PK\x03\x04"), "is a zip archive of another program"));
   CHECK(contains(complaint("\x93NUMPY"), "was written by NumPy"));
   CHECK(contains(complaint("x"), " is not a file of weights: it is cut short"));
 }

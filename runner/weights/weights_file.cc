@@ -16,32 +16,59 @@ bool beginsWith(kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr text) {
   return bytes.size() >= text.size() && memcmp(bytes.begin(), text.begin(), text.size()) == 0;
 }
 
+bool contains(kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr text) {
+  return ::memmem(bytes.begin(), bytes.size(), text.begin(), text.size()) != nullptr;
+}
+
+// Returns the name of the first file in a zip archive: the head of that file has the size of the
+// name at byte 26, and the name from byte 30 on.
+kj::String firstNameIn(kj::ArrayPtr<const kj::byte> zip) {
+  constexpr size_t SIZE_AT = 26, NAME_AT = 30;
+  if (zip.size() < NAME_AT) return nullptr;
+  size_t end = NAME_AT + zip[SIZE_AT] + (size_t(zip[SIZE_AT + 1]) << 8);
+  return kj::heapString(zip.slice(NAME_AT, kj::min(end, zip.size())).asChars());
+}
+
 // Returns what wrote a file that is of another format, and how to convert it, as a clause. Null if
 // the format is not known at all.
 kj::Maybe<kj::StringPtr> whyUnreadable(kj::ArrayPtr<const kj::byte> bytes) {
   constexpr auto TORCH =
-      "was written by torch.save(), and only Python reads such files. Write a file of safetensors "
-      "from Python: safetensors.torch.save_file(model.state_dict(), \"weights.safetensors\")"_kj;
+      "was written by torch.save(), and only Python reads such files. Convert it in Python, with "
+      "the names of your files: safetensors.torch.save_file(torch.load(\"weights.pt\", "
+      "map_location=\"cpu\"), \"weights.safetensors\"). If the weights are one entry of the file, "
+      "put its name behind load(…), such as [\"state_dict\"]"_kj;
   constexpr auto NUMPY =
       "was written by NumPy. Write a file of safetensors from Python: "
       "safetensors.numpy.save_file(dict(numpy.load(\"weights.npz\")), \"weights.safetensors\")"_kj;
-  // The oldest files of torch.save() are pickles, all others are archives with a pickle in front.
-  constexpr auto PICKLE = "\x80\x02"_kj, ARCHIVE = "PK\x03\x04"_kj, ARRAY = "\x93NUMPY"_kj;
-  constexpr auto TORCH_MEMBER = "data.pkl"_kj;
-  if (beginsWith(bytes, ARRAY)) return NUMPY;
-  if (beginsWith(bytes, PICKLE)) return TORCH;
+  constexpr auto PICKLE =
+      "is a pickle of Python. Write a file of safetensors from Python: "
+      "safetensors.numpy.save_file(pickle.load(open(\"weights.pkl\", \"rb\")), "
+      "\"weights.safetensors\")"_kj;
+  constexpr auto OTHER_ZIP =
+      "is a zip archive of another program, which cannot be read. Write a file of safetensors from "
+      "Python: safetensors.torch.save_file(model.state_dict(), \"weights.safetensors\")"_kj;
+  constexpr auto ZIP_BEGIN = "PK\x03\x04"_kj, ARRAY_BEGIN = "\x93NUMPY"_kj;
+  constexpr kj::byte PICKLE_BEGIN = 0x80, PROTOCOL_MIN = 2, PROTOCOL_MAX = 5;
+  // The oldest files of torch.save() are pickles that begin with this number of ten bytes. All
+  // others are archives with this pickle in front.
+  constexpr auto TORCH_NUMBER = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"_kj;
+  constexpr auto TORCH_MEMBER = "/data.pkl"_kj;
+  if (beginsWith(bytes, ARRAY_BEGIN)) return NUMPY;
+  auto front = bytes.slice(0, kj::min(bytes.size(), 4096));
+  bool isPickle = bytes.size() > 1 && bytes[0] == PICKLE_BEGIN && bytes[1] >= PROTOCOL_MIN &&
+                  bytes[1] <= PROTOCOL_MAX;
+  if (isPickle) return contains(front, TORCH_NUMBER) ? TORCH : PICKLE;
+  if (beginsWith(bytes, ZIP_BEGIN)) {
+    auto name = firstNameIn(bytes);
+    if (name.endsWith(".npy")) return NUMPY;
+    return name.endsWith(TORCH_MEMBER) ? TORCH : OTHER_ZIP;
+  }
   // A header of safetensors is JSON.
   constexpr size_t JSON_AT = 8;
   bool isOther = bytes.size() > JSON_AT && bytes[JSON_AT] != '{';
-  if (!beginsWith(bytes, ARCHIVE)) {
-    if (!isOther || isMxnetParams(bytes)) return nullptr;
-    return "is not a file of weights: it begins neither as safetensors files do nor as MXNet's "
-           ".params"_kj;
-  }
-  auto front = bytes.slice(0, kj::min(bytes.size(), 4096));
-  return ::memmem(front.begin(), front.size(), TORCH_MEMBER.begin(), TORCH_MEMBER.size()) == nullptr
-             ? NUMPY
-             : TORCH;
+  if (!isOther || isMxnetParams(bytes)) return nullptr;
+  return "is not a file of weights: it begins neither as safetensors files do nor as MXNet's "
+         ".params"_kj;
 }
 
 }  // namespace
