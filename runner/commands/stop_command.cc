@@ -2,7 +2,9 @@
 
 #include <kj/async-io.h>
 #include <kj/async-unix.h>
+#include <kj/common.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "configs/language/failure.h"
@@ -37,17 +39,19 @@ kj::Maybe<kj::AutoCloseFd> launcherOf(const RunFolder& folder) {
 
 // Throws if one run of a sweep is to be stopped.
 void checkAlone(const RunFolder& folder) {
-  KJ_IF_MAYBE(slash, folder.path.findLast('/')) {
-    RunFolder parent{kj::heapString(folder.path.slice(0, *slash))};
-    if (!isHeld(parent)) return;
-    KJ_IF_MAYBE(sweep, lastHolderOf(parent)) {
-      KJ_IF_MAYBE(own, lastHolderOf(folder)) {
-        if (own->process.pid != sweep->process.pid || own->process.boot != sweep->process.boot) {
-          return;
-        }
-        configs::fail(folder.path, " is a run of a sweep, whose process works on all of its runs. ",
-            "`runner stop ", parent.path, "` ends the sweep. The same command continues it later");
+  // A path such as `seed=1` or `.` does not name the folder above.
+  auto real = ::realpath(kj::str(folder.path, "/..").cStr(), nullptr);
+  if (real == nullptr) return;
+  KJ_DEFER(::free(real));
+  RunFolder parent{kj::str(real)};
+  if (!isHeld(parent)) return;
+  KJ_IF_MAYBE(sweep, lastHolderOf(parent)) {
+    KJ_IF_MAYBE(own, lastHolderOf(folder)) {
+      if (own->process.pid != sweep->process.pid || own->process.boot != sweep->process.boot) {
+        return;
       }
+      configs::fail(folder.path, " is a run of a sweep, whose process works on all of its runs. ",
+          "`runner stop ", parent.path, "` ends the sweep. The same command continues it later");
     }
   }
 }

@@ -209,6 +209,9 @@ TEST_CASE("a detached sweep is one thing to follow, list and end, and is continu
   auto run = Command({"sh", "-c", kj::str("echo -n ", sweep.folder, "/seed=1-*")}).wait().output;
   checkFailed(
       call({"stop", run}), {" is a run of a sweep", kj::str("`runner stop ", sweep.folder)});
+  // The same by a path that does not name the sweep.
+  auto script = kj::str("p=$(realpath ", RUNNER, ") && cd ", sweep.folder, " && $p stop seed=1-*");
+  checkFailed(Command({"sh", "-c", script}).wait(), {" is a run of a sweep"});
   CHECK(call({"stop", sweep.folder}).exitCode == 0);
   auto ended = attached->wait(FAILS_WITHIN_S);
   CHECK(ended.exitCode == 130);
