@@ -42,7 +42,8 @@ struct SweepLaunch::Running {
         index(index),
         held(sweep.folders.folderOf(index), kj::mv(lock)),
         view(sweep, *this, facts.epochs(sweep.folders.experimentOf(index)),
-            facts.steps(sweep.folders.experimentOf(index))) {
+            facts.steps(sweep.folders.experimentOf(index))),
+        validatedEpochs(sweep.folders.experimentOf(index).cluster.workers) {
     sweep.running.add(this);
   }
   // The destructor runs when the roles of the run are gone.
@@ -73,12 +74,7 @@ struct SweepLaunch::Running {
   SaveHook saveHook;
   kj::Maybe<RunRecord> before;  // what an earlier call has left, if the run goes on from there
   uint countedEpochs = 0;       // how many epochs the rungs have counted
-  // What workers have reported of the latest epoch that they validated. They meet at the end of
-  // each epoch: nobody reports another epoch before all have reported this one.
-  struct Validation {
-    uint workers = 0;
-    double accuracies = 0;  // the sum over workers
-  } validation;
+  ValidatedEpochs validatedEpochs;
   kj::Maybe<Stop> stop;  // set when the run is stopped
   kj::PromiseFulfillerPair<void> givenUp = kj::newPromiseAndFulfiller<void>();
 };
@@ -89,11 +85,8 @@ void SweepLaunch::View::show(Event::Reader event) {
     sweep.redraw();
   }
   KJ_IF_MAYBE(line, noticeOf(event)) say(*line);
-  if (event.isStarted()) running.validation = {};
   if (event.isContinued()) sweep.continued(running, event.getContinued());
-  if (event.isValidated()) {
-    sweep.validated(running, event.getValidated());
-  }
+  KJ_IF_MAYBE(epoch, running.validatedEpochs.take(event)) sweep.validated(running, *epoch);
 }
 
 void SweepLaunch::View::say(kj::StringPtr line) {
@@ -293,7 +286,6 @@ kj::Promise<void> SweepLaunch::save() {
 }
 
 void SweepLaunch::continued(Running& running, Event::Continued::Reader continued) {
-  running.validation = {};
   running.view.say(
       kj::str("goes on after step ", continued.getStep(), ", in epoch ", continued.getEpoch()));
   KJ_IF_MAYBE(record, running.before) {
@@ -305,24 +297,17 @@ void SweepLaunch::continued(Running& running, Event::Continued::Reader continued
   }
 }
 
-void SweepLaunch::validated(Running& running, Event::Validated::Reader validated) {
+void SweepLaunch::validated(Running& running, const ValidatedEpoch& validated) {
   // This event came before the roles were taken down.
   if (running.stop != nullptr) return;
-  auto& validation = running.validation;
-  validation.accuracies += validated.getAccuracy();
-  uint workers = folders.experimentOf(running.index).cluster.workers;
-  if (++validation.workers < workers) return;
-  // The same figure as in the run's record, which a later call uses.
-  double accuracy = validation.accuracies / workers;
-  validation = {};
-  uint epoch = validated.getEpoch();
+  uint epoch = validated.epoch;
   // A run that was lost and started again repeats epochs.
   if (epoch <= running.countedEpochs) return;
   running.countedEpochs = epoch;
   KJ_IF_MAYBE(a, asha) {
-    if (a->keeps(epoch, accuracy) || validated.getLast()) return;
+    if (a->keeps(epoch, validated.accuracy) || validated.isLast) return;
     running.stop = Stop{epoch, a->rule(),
-        kj::str("at epoch ", epoch, ": validation accuracy ", figureText(accuracy, 4),
+        kj::str("at epoch ", epoch, ": validation accuracy ", figureText(validated.accuracy, 4),
             " is not among the best so far")};
     running.givenUp.fulfiller->fulfill();
   }

@@ -10,6 +10,7 @@
 #include "runner/logs/run_record.h"
 #include "runner/sweep/loaded_runs.h"
 #include "runner/sweep/sweep_folders.h"
+#include "runner/sweep/validated_epochs.h"
 
 namespace runner {
 
@@ -70,7 +71,7 @@ private:
 
   // Called by the views.
   void continued(Running& running, Event::Continued::Reader continued);
-  void validated(Running& running, Event::Validated::Reader validated);
+  void validated(Running& running, const ValidatedEpoch& validated);
   void redraw();
   void say(kj::StringPtr line);
 
