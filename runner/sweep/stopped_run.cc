@@ -5,6 +5,8 @@
 #include <kj/vector.h>
 
 #include "runner/logs/run_log.h"
+#include "runner/logs/run_record.h"
+#include "runner/roles/instruction_set_choice.h"
 #include "runner/system/files.h"
 
 namespace runner {
@@ -47,8 +49,11 @@ kj::Vector<kj::String> eventsUntil(const RunFolder& folder, uint epoch) {
 void recordStop(const HeldRunFolder& held, const LoadedExperiment& loaded, const Stop& stop) {
   auto& folder = held.folder;
   auto lines = eventsUntil(folder, stop.epoch);
+  auto level = readRunRecord(folder.path).instructionSet;
+  if (level.size() == 0) level = kj::str(AUTO_INSTRUCTION_SET);
   held.empty();
-  writeWhole(folder.experiment(), loaded.resolved);
+  // As the coordinator has written it.
+  writeWhole(folder.experiment(), withInstructionSet(loaded.resolved, level));
 
   auto& config = KJ_ASSERT_NONNULL(loaded.experiment).log;
   kj::Maybe<TensorBoard> board;

@@ -114,6 +114,7 @@ TEST_CASE(
 
 TEST_CASE("recordStop: events up to the rung stay, and every file says how the run ended") {
   TestRun run("kept");
+  run.append(0, 0, [](Event::Builder event) { event.initAgreed().setInstructionSet("avx2"); });
   run.append(1, 1, [](Event::Builder event) { event.initBadRecord().setReason("no JPEG"); });
   run.epoch(1);
   auto events = run.read(run.held.folder.events());
@@ -130,6 +131,8 @@ TEST_CASE("recordStop: events up to the rung stay, and every file says how the r
   CHECK(record.reason == "it was behind");
   CHECK(record.rule == "{ kind = \"asha\" }");
   CHECK(record.digest == "abc");
+  CHECK(record.instructionSet == "avx2");
+  CHECK(contains(run.read(run.held.folder.experiment()), "\ninstruction_set = \"avx2\"\n"));
   CHECK(record.epochRecords.size() == 1);
 }
 
