@@ -18,6 +18,7 @@
 #include "runner/launch/launch.h"
 #include "runner/launch/launchers.h"
 #include "runner/launch/run_view.h"
+#include "runner/launch/slurm_queue.h"
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_folder.h"
 #include "runner/logs/run_record.h"
@@ -39,6 +40,7 @@ namespace {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
   writeWhole(folder.experiment(), loaded.resolved);
+  forgetSlurmJob(folder);
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   view.say(openingOf(experiment, facts, folder));
 
@@ -349,6 +351,12 @@ Validity RunCommand::run() {
   }
   if (inQueue && all.sweep == nullptr) {
     Course course;
+    if (options.resumes) {
+      refuseQueued(folder, course, commandLine);
+      // Whoever takes the lock also removes from it how the run ended before: it waits now.
+      if (lockIfPossible(folder) == nullptr) refuseHeld(folder);
+      forgetSlurmJob(folder);
+    }
     runInQueue(all.runs[0].loaded, folder, detach, course, commandLine);
   }
   kj::Maybe<kj::AutoCloseFd> lock;

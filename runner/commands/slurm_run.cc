@@ -1,5 +1,6 @@
 #include "runner/commands/slurm_run.h"
 
+#include "configs/language/failure.h"
 #include "runner/commands/followed_run.h"
 #include "runner/launch/slurm_launcher.h"
 #include "runner/launch/slurm_queue.h"
@@ -8,6 +9,31 @@
 #include "runner/text/numbers.h"
 
 namespace runner {
+
+void refuseQueued(const RunFolder& folder, Course& course, CommandLine& commandLine) {
+  if (!isHeld(folder) && !isQueued(folder)) return;
+  KJ_IF_MAYBE(id, slurmJobOf(folder)) {
+    SlurmQueue queue(course.io);
+    kj::Maybe<SlurmQueue::Jobs> jobs;
+    auto asked = queue.look(kj::arrayPtr(&*id, 1)).then([&](kj::Maybe<SlurmQueue::Jobs>&& known) {
+      jobs = kj::mv(known);
+    });
+    if (!course.endsUninterrupted(kj::mv(asked), [](kj::StringPtr) {})) {
+      commandLine.endWith(INTERRUPTED);
+    }
+    KJ_IF_MAYBE(known, jobs) {
+      for (auto& job: *known) {
+        if (job.isOver()) continue;
+        configs::fail("job ", *id, " of Slurm works on ", folder.path, " already: ", job.text(),
+            ". `runner attach ", folder.path, "` follows it, and `runner stop ", folder.path,
+            "` ends it");
+      }
+    } else {
+      configs::fail("Slurm does not say what becomes of job ", *id, ", which works on ",
+          folder.path, " (squeue)");
+    }
+  }
+}
 
 void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool detach,
     Course& course, CommandLine& commandLine) {

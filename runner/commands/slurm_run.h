@@ -8,6 +8,10 @@
 
 namespace runner {
 
+// For a run that is to go on. Throws, with the way out, if a job of Slurm works on it or waits to.
+// Ends the process at an interrupt.
+void refuseQueued(const RunFolder& folder, Course& course, CommandLine& commandLine);
+
 // Submits the run, which will work in `folder`. Then follows it to its end, and ends the process
 // with its exit code. An interrupt cancels the job. With `detach`, ends the process right after
 // the submission.

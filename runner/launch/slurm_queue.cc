@@ -58,6 +58,16 @@ kj::String reasonIn(kj::ArrayPtr<const kj::String> errors) {
   return kj::strArray(sentences, "; ");
 }
 
+// Returns the job of Slurm, or the task of an array, that this process belongs to. Null outside of
+// Slurm.
+kj::Maybe<kj::String> ownSlurmJob() {
+  auto array = ::getenv("SLURM_ARRAY_JOB_ID"), task = ::getenv("SLURM_ARRAY_TASK_ID");
+  if (array != nullptr && task != nullptr) return kj::str(array, "_", task);
+  auto job = ::getenv("SLURM_JOB_ID");
+  if (job == nullptr) return nullptr;
+  return kj::str(job);
+}
+
 // Whether the events of the run say how it ended. On a file system without locks, nothing else
 // does.
 bool hasEnding(const RunFolder& folder) {
@@ -113,6 +123,11 @@ kj::Maybe<kj::String> slurmJobOf(const RunFolder& folder) {
 }
 
 void forgetSlurmJob(const RunFolder& folder) {
+  KJ_IF_MAYBE(id, slurmJobOf(folder)) {
+    KJ_IF_MAYBE(own, ownSlurmJob()) {
+      if (*id == *own) return;
+    }
+  }
   ::unlink(jobFile(folder).cStr());
 }
 

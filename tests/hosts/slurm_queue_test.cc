@@ -71,12 +71,28 @@ TEST_CASE("a job of Slurm ends with Ctrl-C, and somebody else's scancel is named
   auto attached = slurm.start(1, {RUNNER, "attach", folder});
   REQUIRE(attached->waitForOutput("Speed: "));
   CHECK(contains(slurm.start(1, {RUNNER, "ps", "--runs", slurm.runs})->wait().output, "| job 3"));
+  checkFailed(slurm.submit(ENDLESS, {"--resume"})->wait(),
+      {"job 3 of Slurm works on ", "endless/3 already: RUNNING", "`runner stop "});
   auto stopped = slurm.start(1, {RUNNER, "stop", folder})->wait();
   CHECK(stopped.exitCode == 0);
   CHECK(contains(stopped.errors, "interrupted: received SIGTERM"));
   CHECK(attached->wait(CANCELLED_WITHIN_S).exitCode != 0);
   slurm.checkNoJob("endless");
   slurm.checkNoRoleRuns();
+
+  // In a job again, and then on this machine.
+  auto again = slurm.submit(ENDLESS, {"--resume", "--detach"})->wait();
+  CHECK(contains(again.errors, "endless/3 is job 4 of Slurm"));
+  CHECK(contains(slurm.start(1, {RUNNER, "ps", "--runs", slurm.runs})->wait().output, "| job 4"));
+  CHECK(slurm.start(1, {RUNNER, "stop", folder})->wait().exitCode == 0);
+  slurm.checkNoJob("endless");
+  auto here = slurm.submit(ENDLESS, {"--resume", "--set", "cluster.launcher=local"});
+  REQUIRE(here->waitForOutput("Speed: "));
+  auto listed = slurm.start(0, {RUNNER, "ps", "--runs", slurm.runs})->wait().output;
+  CHECK(contains(listed, "endless/3 | "));
+  CHECK_FALSE(contains(listed, "job 4"));
+  CHECK(slurm.start(0, {RUNNER, "stop", folder})->wait().exitCode == 0);
+  CHECK(here->wait().exitCode == 130);
 }
 
 TEST_CASE("a job that waits in the queue of Slurm is shown with its reason and can be cancelled") {
@@ -94,6 +110,8 @@ TEST_CASE("a job that waits in the queue of Slurm is shown with its reason and c
 
   auto detached = slurm.submit(ENDLESS, {"--detach"})->wait();
   CHECK(detached.exitCode == 0);
+  checkFailed(slurm.submit(ENDLESS, {"--resume"})->wait(),
+      {"job 3 of Slurm works on ", "endless/2 already: PENDING (Resources)"});
   auto folder = kj::str(slurm.runs, "/endless");
   auto stopped = slurm.start(1, {RUNNER, "stop", folder})->wait();
   CHECK(contains(stopped.errors, "endless/2: cancelled before it began"));
