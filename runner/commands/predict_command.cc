@@ -107,12 +107,12 @@ public:
       kj::ArrayPtr<const float> logits) override {
     auto each = KJ_MAP(guess, guesses) {
       return kj::str("{\"class\":", inJson(guess.name), ",\"label\":", guess.label,
-          ",\"probability\":", guess.probability, "}");
+          ",\"probability\":", inJson(guess.probability), "}");
     };
     kj::String all;
     if (withLogits) {
       auto numbers = KJ_MAP(logit, logits) {
-        return shortest(logit);
+        return inJson(logit);
       };
       all = kj::str(",\"logits\":[", kj::strArray(numbers, ","), "]");
     }
