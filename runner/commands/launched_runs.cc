@@ -13,6 +13,7 @@
 #include "runner/logs/run_record.h"
 #include "runner/system/command_line.h"
 #include "runner/system/files.h"
+#include "runner/system/reason.h"
 #include "runner/tables/run_tables.h"
 
 namespace runner {
@@ -41,21 +42,17 @@ kj::Maybe<RunFolder> lastRunIn(kj::StringPtr parent) {
   return kj::mv(folder);
 }
 
-void find(kj::StringPtr path, uint depth, bool (*isWanted)(const RunFolder&),
+void find(kj::StringPtr path, uint depth, kj::FunctionParam<void(kj::StringPtr)>& leftOut,
     kj::Vector<RunFolder>& found) {
   for (auto& name: foldersIn(path)) {
     RunFolder below{kj::str(path, "/", name)};
     bool isRun = exists(below.events());
     auto next = kj::str(below.path);
-    if (isWanted(below)) found.add(kj::mv(below));
-    if (!isRun && depth < DEPTH_MAX) find(next, depth + 1, isWanted, found);
+    if (isHeld(below) || isQueued(below)) found.add(kj::mv(below));
+    if (isRun || depth == DEPTH_MAX) continue;
+    auto look = [&]() { find(next, depth + 1, leftOut, found); };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(look)) leftOut(reasonOf(*e));
   }
-}
-
-kj::Array<RunFolder> foldersBelow(kj::StringPtr runs, bool (*isWanted)(const RunFolder&)) {
-  kj::Vector<RunFolder> found;
-  if (exists(runs)) find(runs, 1, isWanted, found);
-  return found.releaseAsArray();
 }
 
 int codeOf(RunRecord::State state) {
@@ -109,12 +106,11 @@ bool isQueued(const RunFolder& folder) {
   return lastExitCodeOf(folder) == nullptr;
 }
 
-kj::Array<RunFolder> heldFolders(kj::StringPtr runs) {
-  return foldersBelow(runs, isHeld);
-}
-
-kj::Array<RunFolder> queuedFolders(kj::StringPtr runs) {
-  return foldersBelow(runs, isQueued);
+kj::Array<RunFolder> foldersAtWork(
+    kj::StringPtr runs, kj::FunctionParam<void(kj::StringPtr reason)> leftOut) {
+  kj::Vector<RunFolder> found;
+  if (exists(runs)) find(runs, 1, leftOut, found);
+  return found.releaseAsArray();
 }
 
 LaunchEnd endOf(const RunFolder& folder) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kj/array.h>
+#include <kj/function.h>
 #include <kj/string.h>
 
 #include "runner/logs/run_folder.h"
@@ -18,14 +19,14 @@ RunFolder launchedRun(kj::StringPtr path);
 // Whether `folder` is one of a whole sweep.
 bool isSweep(const RunFolder& folder);
 
-// Returns the folders below `runs` whose lock a process has: runs, and sweeps before their runs.
-// Links are left out. Throws if a folder cannot be read.
-kj::Array<RunFolder> heldFolders(kj::StringPtr runs);
 // Whether a run was submitted to Slurm, and no process works on it or has ended it: it waits in the
 // queue, or Slurm has removed it.
 bool isQueued(const RunFolder& folder);
-// Returns the folders below `runs` of such runs. Throws as heldFolders() does.
-kj::Array<RunFolder> queuedFolders(kj::StringPtr runs);
+// Returns the folders below `runs` whose lock a process has, and those of queued runs. Sweeps come
+// before their runs. Links are left out. Calls `leftOut` with the reason for each folder below
+// `runs` that cannot be read. Throws if `runs` cannot be read.
+kj::Array<RunFolder> foldersAtWork(
+    kj::StringPtr runs, kj::FunctionParam<void(kj::StringPtr reason)> leftOut);
 
 // How a run or a sweep ended.
 struct LaunchEnd {

@@ -110,8 +110,12 @@ kj::MainFunc PsCommand::getMain() {
 }
 
 Validity PsCommand::list() {
-  auto held = heldFolders(runs);
-  auto queued = queuedFolders(runs);
+  kj::Vector<RunFolder> held, queued;
+  auto warn = [this](kj::StringPtr reason) { commandLine.warning(reason); };
+  for (auto& folder: foldersAtWork(runs, warn)) {
+    auto& kind = isQueued(folder) ? queued : held;
+    kind.add(kj::mv(folder));
+  }
   auto jobs = jobsOf(queued);
   kj::Vector<kj::Array<kj::String>> rows;
   for (auto& folder: held) rows.add(rowOf(folder, nullptr));

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runner/logs/run_folder.h"
@@ -182,6 +183,24 @@ TEST_CASE("stop trusts no number of another machine, container or time") {
   refuse(identity.boot, identity.begun_ticks + 1, "in another container of this machine");
   Process one[] = {{bystander.pid(), kj::str()}};
   CHECK_FALSE(haveEnded(one, 0));
+}
+
+TEST_CASE("ps names a folder that it cannot read, and lists the runs in the others") {
+  Detached run(ENDLESS);
+  auto closed = kj::str(run.runs, "/closed");
+  KJ_SYSCALL(::mkdir(closed.cStr(), 0));
+  kj::Vector<kj::StringPtr> words;
+  // Otherwise root may read everything.
+  if (::getuid() == 0) {
+    words.add("setpriv");
+    words.add("--bounding-set=-dac_override,-dac_read_search");
+  }
+  words.addAll(Words({RUNNER, "ps", "--runs", run.runs}));
+  auto listed = Command(words).wait();
+  KJ_SYSCALL(::chmod(closed.cStr(), 0700));
+  CHECK(listed.exitCode == 0);
+  CHECK(contains(listed.output, kj::str("| ", run.folder, " | endless | ")));
+  CHECK(contains(listed.errors, kj::str("warning: cannot read the folder ", closed)));
 }
 
 TEST_CASE("a folder without a run is refused, and the message says what to name") {
