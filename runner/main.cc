@@ -79,7 +79,7 @@ public:
     add("scale", scale, "change how many workers a run has");
     add("table", table, "print the table of runs, and write their report");
     add("evaluate", evaluate, "compute the validation figures of a trained network");
-    add("predict", predict, "say what a trained network takes images for");
+    add("predict", predict, "print the most likely classes of images");
     add("export", exportModel, "write a trained network for other programs");
     add("inspect", inspect, "show what a checkpoint or a file of weights holds");
     add("diff", diff, "show where two checkpoints or files of weights differ");

@@ -76,7 +76,8 @@ public:
   kj::MainFunc getMain() {
     return kj::MainBuilder(commandLine, "pack_records", DESCRIPTION)
         .addOptionWithArg({'d', "dataset"}, KJ_BIND_METHOD(*this, setDataset), "<word>",
-            "The data set: mnist, fashion_mnist, cifar10 or image_folder. Required.")
+            "The data set: mnist, fashion_mnist, cifar10, cifar100, idx or image_folder. "
+            "Required.")
         .addOptionWithArg({'s', "source"}, KJ_BIND_METHOD(*this, setSource), "<place>",
             "The source: a folder, an archive, or the address of a mirror. For image_folder, also "
             "the http or https address of one archive.")

@@ -208,7 +208,8 @@ kj::Own<const Schedule> readTriangular(configs::Reader& reader) {
   double start = reader.real("start_factor", "Share of the learning rate at the first update.",
       {.atLeast = 0, .atMost = 1}, 0);
   double peak = reader.real("peak_at",
-      "Share of the run, in updates rounded down, after which the full learning rate is reached.",
+      "The share of the run after which the learning rate reaches its maximum, rounded down to "
+      "whole updates.",
       {.atLeast = 0, .below = 1}, 0.5);
   return kj::heap<Triangular>(start, peak, readEndFactor(reader));
 }

@@ -223,7 +223,8 @@ UpdateRules UpdateRules::read(configs::Reader& reader, const Conventions& conven
       [&](configs::Reader& group) { return KeyGroup::read(group, conventions); });
   rules.lookahead = reader.maybeSection("lookahead",
       "Every few updates, draws parameters and moving statistics back to slow copies of themselves "
-      "(Zhang et al. 2019). A run ends with the slow copies.",
+      "(Zhang et al. 2019). A run ends with the slow copies, unless it ends after another number "
+      "of updates than planned.",
       Lookahead::read);
   rules.optimizerSpan = reader.span("optimizer.kind");
   return rules;

@@ -15,8 +15,8 @@ kj::MainFunc AttachCommand::getMain() {
       "Shows what a run says, from its beginning, until it ends, and then ends with its exit code. "
       "The run may have been started with `runner run --detach`, in another terminal, or on "
       "another machine that shares the folder. RUN is its folder, or that of its experiment: then "
-      "its newest run. Of a run without --detach, only the log is shown. Ctrl-C leaves the run, "
-      "which goes on.\n"
+      "its newest run. For a run without --detach, only log.txt is shown. Ctrl-C ends the command, "
+      "and the run goes on.\n"
       "\n"
       "  runner attach runs/fashion_mnist_dist_sync\n"
       "  runner attach runs/fashion_mnist_dist_sync/3")

@@ -107,9 +107,10 @@ public:
 
   kj::MainFunc getMain() {
     kj::MainBuilder builder(commandLine, VERSION,
-        "Shows what record databases say of themselves: how many records, of which shape and "
-        "classes, and where they come from. PATH is an experiment file, a folder with training.mdb "
-        "and validation.mdb, or one of these files.\n"
+        "Shows the description of record databases: how many records, of which shape and "
+        "classes, and where they come from. PATH is an experiment file, whose data set is imported "
+        "if that has not been done, a folder with training.mdb and validation.mdb, or one of these "
+        "files.\n"
         "\n"
         "  runner data info configs/cifar10_dist_sync.toml\n"
         "  runner data info records/cifar10");

@@ -124,7 +124,7 @@ kj::MainFunc DiffCommand::getMain() {
       "one, and the largest difference. Where a file of weights lies beside them, the values are "
       "those of a key of the network. A and B are runs (their newest checkpoints), checkpoints, "
       "files of checkpoints, or files of weights. If one is a checkpoint and the other a file, the "
-      "file of that name is compared.\n"
+      "file is compared with that of the same name in the checkpoint.\n"
       "\n"
       "  runner diff runs/a/1 runs/a/2\n"
       "  runner diff runs/a/1/checkpoints/step-400 runs/a/1/checkpoints/step-800\n"

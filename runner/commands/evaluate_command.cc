@@ -136,7 +136,7 @@ kj::MainFunc EvaluateCommand::getMain() {
             asJson = true;
             return true;
           },
-          "print one JSON object, with all digits and the figures of each class");
+          "print one JSON object, with all digits and every cell of the confusion matrix");
   addModel(builder);
   return builder.callAfterParsing(KJ_BIND_METHOD(*this, evaluate)).build();
 }

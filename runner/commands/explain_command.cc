@@ -29,14 +29,16 @@ SetOption amountSetter(double& to, bool mayBeZero) {
 kj::MainFunc ExplainCommand::getMain() {
   kj::MainBuilder builder(commandLine, VERSION,
       "Shows what FILE resolves to: every value used, the layers with shapes, parameters and "
-      "FLOPs, the deal of keys over servers, bytes and memory. Starts nothing.\n"
+      "FLOPs, how much of the parameters each server holds, bytes and memory. Imports the data "
+      "set if that has not been done, and trains nothing.\n"
       "\n"
       "  runner explain configs/cifar10_dist_sync.toml\n"
       "  runner explain configs/cifar10_dist_sync.toml --bandwidth 1000 --overhead 12");
   addFileAndSettings(builder);
   return builder
       .addOptionWithArg({"bandwidth"}, amountSetter(bandwidth_mbit, false), "MBIT",
-          "Mbit/s each way of a host's link: tells how long a step's pushes and pulls take")
+          "speed of a host's link in each direction, in Mbit/s: adds how long the pushes and pulls "
+          "of a step take")
       .addOptionWithArg({"overhead"}, amountSetter(overhead_ms, true), "MS",
           "fixed network time per step in ms, added to the transfer time; `bench network` "
           "measures it (default: 0)")

@@ -167,7 +167,7 @@ const PredictCommand::Format PredictCommand::FORMATS[] = {
 
 kj::MainFunc PredictCommand::getMain() {
   kj::MainBuilder builder(commandLine, VERSION,
-      "Says what a trained network takes images for. RUN is the folder of a run, a file of "
+      "Prints the most likely classes of each image. RUN is the folder of a run, a file of "
       "weights, "
       "or an experiment file with model.weights. IMAGE is a JPEG or PNG file, a folder of such "
       "files, or - for standard input. Images are resized and cropped as in validation.\n"

@@ -6,7 +6,7 @@
 
 namespace runner {
 
-// Says what a trained network takes images for.
+// Prints the most likely classes of images.
 class PredictCommand: private TrainedCommand {
 public:
   using TrainedCommand::TrainedCommand;

@@ -92,8 +92,8 @@ kj::MainFunc RoleCommand::getMain() {
       .addOptionWithArg(
           {"role"}, KJ_BIND_METHOD(*this, setRole), "ROLE", "coordinator, server or worker")
       .addOptionWithArg({"index"}, KJ_BIND_METHOD(*this, setIndex), "N",
-          "which server or worker, from 0: its rank (default: 0); of several servers in a "
-          "process the first")
+          "the rank of this server or worker, from 0 (default: 0). If the process holds several "
+          "servers: the rank of the first")
       .addOptionWithArg({"coordinator"}, KJ_BIND_METHOD(*this, setCoordinator), "ADDRESS",
           "where the coordinator listens")
       .addOptionWithArg({"listen"}, KJ_BIND_METHOD(*this, setListen), "ADDRESS",

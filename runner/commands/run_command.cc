@@ -181,8 +181,8 @@ kj::AutoCloseFd inBackground(const RunFolder& folder, CommandLine& commandLine) 
 kj::MainFunc RunCommand::getMain() {
   kj::MainBuilder builder(commandLine, VERSION,
       "Runs the experiment in FILE in a new folder RUNS/<name>/<n>, shows its log and progress, "
-      "and prints the result table. A sweep runs in one folder a run, named by its settings, and "
-      "skips what is finished. Ctrl-C ends it with exit code 130 and leaves no process.\n"
+      "and prints the result table. A sweep has one folder per run, named by the run's settings, "
+      "and skips finished runs. Ctrl-C ends it with exit code 130 and leaves no process.\n"
       "\n"
       "  runner run configs/fashion_mnist_dist_sync.toml\n"
       "  runner run configs/cifar10_local.toml --set train.epochs=2 --runs /tmp/runs\n"
@@ -197,10 +197,9 @@ kj::MainFunc RunCommand::getMain() {
           "where the folders of runs are (default: runs)")
       .addOptionWithArg({"folder"}, folderSetter(folderPath, "name a folder, e.g. --folder /tmp/x"),
           "DIR",
-          "where the run is, in place of a new folder in RUNS. A run that has finished there is "
-          "left alone, and another one begins again, or goes on with --resume. For scripts of "
-          "batch "
-          "systems")
+          "where the run is, in place of a new folder in RUNS. If the run in DIR has finished, "
+          "nothing happens. Otherwise it begins again, or goes on with --resume. For scripts of "
+          "batch systems")
       .addOption(
           {"detach"},
           [this]() {
@@ -226,8 +225,8 @@ kj::MainFunc RunCommand::getMain() {
           },
           "go on with the newest run of this experiment from its newest checkpoint. A run that has "
           "finished only shows its result. If only runs with other numbers of workers or servers "
-          "are there, goes on from the end of an epoch of the newest, in a new folder. If there is "
-          "no run, one begins")
+          "are there, goes on with the newest of them from the end of its last epoch, in a new "
+          "folder. If there is no run, one begins")
       .addOption(
           {"dry-run"},
           [this]() {
@@ -252,7 +251,7 @@ kj::MainFunc RunCommand::getMain() {
             return true;
           },
           "RUN",
-          "lose workers, and let others join, at the steps at which the run in this folder did "
+          "repeat the losses and joins of workers of the run in this folder, at the same steps "
           "(dist_sync with cluster.on_loss = \"continue\"). The weights are those of that run")
       .addOptionWithArg({"trace-steps"}, traceStepsSetter(options.trace), "A-B",
           "record only these steps, counted from 0 (default: as many as fit into the buffer)")

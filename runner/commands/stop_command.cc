@@ -81,7 +81,7 @@ kj::MainFunc StopCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
       "Ends a run or a sweep as Ctrl-C in its terminal would, waits until no process of it is "
       "left, and says how it ended. RUN is the folder of a run, or that of an experiment: then its "
-      "newest run. A run that is over is left alone, with exit code 0.\n"
+      "newest run. If the run has ended already, does nothing and ends with exit code 0.\n"
       "\n"
       "  runner stop runs/fashion_mnist_dist_sync\n"
       "  runner stop runs/fashion_mnist_dist_sync/3")

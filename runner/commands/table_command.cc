@@ -80,8 +80,9 @@ ExitCode showRuns(kj::Array<ReportedRun> read, kj::StringPtr into) {
 
 kj::MainFunc TableCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
-      "Prints the table of the runs in RUNS: folders of runs, or folders that hold such. Writes "
-      "table.md, table.csv and report.html to DIR; without --into to RUNS, if that is one "
+      "Prints the table of the runs in RUNS. Each RUNS is the folder of one run, or a folder that "
+      "contains folders of runs. Writes table.md, table.csv and report.html to DIR; without --into "
+      "to RUNS, if that is one "
       "folder.\n"
       "\n"
       "  runner table runs/fashion_mnist_dist_sync\n"

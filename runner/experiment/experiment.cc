@@ -163,8 +163,7 @@ void checkContinues(const Experiment& experiment, configs::Reader& reader) {
   if (launcher != LauncherKind::LOCAL && launcher != LauncherKind::SSH) {
     refuse(kj::str("launcher `", cluster.launcher->name,
                "` cannot start a worker while the others go on"),
-        "write on_loss = \"restart\", or choose launcher = \"local\" or \"ssh\"",
-        "cluster.launcher");
+        "choose launcher = \"local\" or \"ssh\", or another on_loss", "cluster.launcher");
   }
   KJ_IF_MAYBE(needs, dependenceOfWorkers(experiment)) {
     refuse(kj::str("mode `", experiment.kvstore.modeName(),

@@ -79,7 +79,7 @@ void readOfGpus(configs::Reader& reader, TrainConfig& config) {
 
 EarlyStop EarlyStop::read(configs::Reader& reader) {
   return {uint(reader.integer("patience",
-      "Number of epochs in a row that must not be better than the best one before.",
+      "The run ends after so many epochs in a row without a new best validation accuracy.",
       {.atLeast = 1, .atMost = 1000000}))};
 }
 
