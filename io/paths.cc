@@ -224,6 +224,16 @@ void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes) {
   }
 }
 
+void writeText(kj::StringPtr path, kj::StringPtr text) {
+  int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) configs::fail("cannot make ", path, ": ", strerror(errno));
+  kj::AutoCloseFd owned(fd);
+  about(path, [&]() {
+    writeTo(fd, text.asBytes());
+    return true;
+  });
+}
+
 kj::String replaced(kj::StringPtr text, kj::StringPtr from, kj::StringPtr to) {
   kj::Vector<char> result;
   for (auto rest = text;;) {

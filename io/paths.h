@@ -58,6 +58,9 @@ kj::Array<kj::byte> readFile(kj::StringPtr path, size_t bytesMax);
 // Writes all of `bytes` to the open file `fd`. The text of an exception begins with a verb.
 void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes);
 
+// Writes the file at `path`, and replaces what it holds. Throws with the cause.
+void writeText(kj::StringPtr path, kj::StringPtr text);
+
 // Renames the file or folder `from` to `to`, and returns when the new name is on disk. A crash
 // leaves the old name or the new one. Throws with the cause.
 void moveIntoPlace(kj::StringPtr from, kj::StringPtr to);

@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/encoding.h>
-#include <kj/filesystem.h>
 #include <kj/io.h>
 #include <kj/vector.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -37,6 +37,15 @@ kj::String identityOf(kj::StringPtr path) {
   return kj::str(status.st_size, " ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec);
 }
 
+// Returns the absolute path of what is at `path`, without links. The first `/` is left out, so that
+// imports of earlier versions keep their names.
+kj::String realPath(kj::StringPtr path) {
+  auto real = ::realpath(path.cStr(), nullptr);
+  if (real == nullptr) configs::fail("cannot access ", path, ": ", strerror(errno));
+  KJ_DEFER(::free(real));
+  return kj::str(real + 1);
+}
+
 // Returns the name of the folder in the cache. It changes whenever the records would change.
 // `remote` are the files at the addresses of `config`.
 kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote) {
@@ -54,9 +63,8 @@ kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> re
     add(file.sha256 == nullptr ? kj::str(file.size) : kj::str(file.sha256));
   }
   if (!config.dataset->source->isFixed() && config.dataset->source->format == DatasetSource::IDX) {
-    auto current = kj::newDiskFilesystem()->getCurrentPath().clone();
     for (auto& path: findIdxFiles(config, configs::environment("RUNNER_DATASETS"))) {
-      add(current.evalNative(path).toString());
+      add(realPath(path));
       add(identityOf(path));
     }
   }
@@ -69,8 +77,7 @@ kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> re
         add(place.images);
         add(identityOf(remote, place.images));
       } else {
-        auto absolute = kj::newDiskFilesystem()->getCurrentPath().evalNative(place.images);
-        add(absolute.toString());
+        add(realPath(place.images));
         if (!isFolder) add(identityOf(place.images));
       }
       KJ_IF_MAYBE(labels, place.labels) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <kj/debug.h>
-#include <kj/filesystem.h>
 #include <kj/io.h>
 #include <kj/vector.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -33,10 +33,26 @@ namespace {
       config.names.folder, " to another folder");
 }
 
-void removeFolder(kj::StringPtr path) {
-  if (pathKind(path) == PathKind::NOTHING) return;
-  auto filesystem = kj::newDiskFilesystem();
-  filesystem->getRoot().remove(filesystem->getCurrentPath().evalNative(path));
+// Removes what is at `path`, if anything is. KJ's paths are of no use here: in them a `..` after a
+// symbolic link leads to another place than in the file system.
+void removeAll(kj::StringPtr path) {
+  std::error_code problem;
+  std::filesystem::remove_all(path.cStr(), problem);
+  if (problem) configs::fail("cannot remove ", path, ": ", strerror(problem.value()));
+}
+
+// Returns the sorted names of everything in `folder`.
+kj::Array<kj::String> namesIn(kj::StringPtr folder) {
+  std::error_code problem;
+  kj::Vector<kj::String> names;
+  std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator entry(folder.cStr(), problem); !problem && entry != end;
+       entry.increment(problem)) {
+    names.add(kj::str(entry->path().filename().c_str()));
+  }
+  if (problem) configs::fail("cannot read the folder ", folder, ": ", strerror(problem.value()));
+  std::sort(names.begin(), names.end());
+  return names.releaseAsArray();
 }
 
 // A file with the sentences on what an import left out, one per line, beside its databases. Absent
@@ -46,15 +62,7 @@ constexpr size_t LEFT_OUT_BYTES_MAX = size_t(1) << 30;
 
 void writeLeftOut(kj::StringPtr folder, kj::ArrayPtr<const kj::String> sentences) {
   if (sentences.size() == 0) return;
-  auto path = kj::str(folder, "/", LEFT_OUT_FILE);
-  int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) configs::fail("cannot make ", path, ": ", strerror(errno));
-  kj::AutoCloseFd owned(fd);
-  auto text = kj::str(kj::strArray(sentences, "\n"), "\n");
-  about(path, [&]() {
-    writeTo(fd, text.asBytes());
-    return true;
-  });
+  writeText(kj::str(folder, "/", LEFT_OUT_FILE), kj::str(kj::strArray(sentences, "\n"), "\n"));
 }
 
 bool isOpenedAt(int fd, kj::StringPtr path) {
@@ -86,19 +94,16 @@ kj::String markOf(const DataConfig& config, kj::StringPtr records) {
 // not ours.
 void takeOver(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote, kj::StringPtr part,
     kj::StringPtr mark) {
-  auto filesystem = kj::newDiskFilesystem();
-  auto folder = filesystem->getRoot().openSubdir(
-      filesystem->getCurrentPath().evalNative(part), kj::WriteMode::MODIFY);
-  auto names = folder->listNames();
+  auto names = namesIn(part);
   if (names.size() > 0 && !hasFile(part, UNFINISHED_FILE)) {
     configs::fail("the folder ", part, " is in the way: it contains ", printable(names[0]),
         ", so it was not left by an unfinished import. Rename or remove it, or set ",
         config.names.folder, " to another folder");
   }
+  auto markFile = kj::str(part, "/", UNFINISHED_FILE);
   bool isSameStart = false;
   if (names.size() > 0 && mark.size() > 0) {
-    auto before =
-        kj::heapString(readFile(kj::str(part, "/", UNFINISHED_FILE), MARK_BYTES_MAX).asChars());
+    auto before = kj::heapString(readFile(markFile, MARK_BYTES_MAX).asChars());
     if (before == mark) return;
     isSameStart = before.endsWith(mark.slice(KJ_ASSERT_NONNULL(mark.findFirst(' '))));
   }
@@ -109,13 +114,12 @@ void takeOver(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote, k
     }
     return false;
   };
-  auto file =
-      folder->openFile(kj::Path(UNFINISHED_FILE), kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
-  file->truncate(0);
+  // Until the rest is removed, nobody goes on with it.
+  writeText(markFile, ""_kj);
   for (auto& name: names) {
-    if (!stays(name)) folder->remove(kj::Path(name));
+    if (!stays(name)) removeAll(kj::str(part, "/", name));
   }
-  file->writeAll(mark);
+  writeText(markFile, mark);
 }
 
 // Makes the folder `part`, in which `into` will be made, as takeOver() does. The result holds the
@@ -183,7 +187,7 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
       bool isKept = isInterrupted && keepsIfInterrupted && mark.size() > 0;
       removesDownload = !isInterrupted && removeDamaged(remote, part);
       keepsDownload = mark.size() > 0 && hasDownload(remote, part);
-      if (!isKept && !keepsDownload) removeFolder(part);
+      if (!isKept && !keepsDownload) removeAll(part);
     });
     kj::Vector<kj::String> leftOut;
     Warn warnAndKeep = [&](kj::StringPtr sentence) {
@@ -197,8 +201,8 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
       ::unlink(kj::str(part, "/", name).cStr());
     }
     complete(part);
-    for (auto& file: remote) removeFolder(kj::str(part, "/", downloadFolder(file)));
-    removeFolder(into);
+    for (auto& file: remote) removeAll(kj::str(part, "/", downloadFolder(file)));
+    removeAll(into);
     moveIntoPlace(part, into);
     // A process that is killed before the move leaves what the next import goes on with. These
     // files make that possible, so they go last. If one of them stays, it does no harm.
@@ -220,9 +224,7 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
 void removeUnfinished(
     kj::StringPtr cache, kj::StringPtr own, kj::ArrayPtr<const RemoteFile> remote) {
   constexpr kj::StringPtr ENDING = ".part"_kj;
-  auto filesystem = kj::newDiskFilesystem();
-  auto folder = filesystem->getRoot().openSubdir(filesystem->getCurrentPath().evalNative(cache));
-  for (auto& name: folder->listNames()) {
+  for (auto& name: namesIn(cache)) {
     if (!name.endsWith(ENDING) || name == kj::str(own, ENDING)) continue;
     auto path = kj::str(cache, "/", name);
     auto lockPath = kj::str(path.slice(0, path.size() - ENDING.size()), ".lock");
@@ -234,7 +236,7 @@ void removeUnfinished(
     if (isUseful && ::rename(path.cStr(), kj::str(cache, "/", own, ENDING).cStr()) == 0) continue;
     // A folder that cannot be removed, for example another user's, takes room but does no other
     // harm.
-    kj::runCatchingExceptions([&]() { removeFolder(path); });
+    kj::runCatchingExceptions([&]() { removeAll(path); });
   }
 }
 

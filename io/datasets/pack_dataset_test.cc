@@ -80,6 +80,20 @@ TEST_CASE("packDataset: accepts a folder name that ends in a slash") {
   CHECK(namesIn(scratch.path("packed")).size() == 3);
 }
 
+TEST_CASE("packDataset: a `..` in the folder's name leads where the file system does") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  scratch.write("far/below/x", nullptr);
+  REQUIRE(::symlink("far/below", scratch.path("link").cStr()) == 0);
+  packDataset(config, scratch.path("link/../packed"), silent());
+  CHECK(namesIn(scratch.path("far/packed")).size() == 3);
+  // More `..` than there are folders lead to the root.
+  auto up = kj::str("..");
+  for (uint i = 0; i < 40; ++i) up = kj::str(up, "/..");
+  packDataset(config, kj::str(up, scratch.path("other")), silent());
+  CHECK(namesIn(scratch.path("other")).size() == 3);
+}
+
 TEST_CASE("packDataset: refuses a second import into the same folder at the same time") {
   ImageFolder scratch;
   auto& config = scratch.config;

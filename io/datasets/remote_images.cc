@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <kj/debug.h>
 #include <kj/encoding.h>
-#include <kj/filesystem.h>
 #include <kj/vector.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,14 +96,11 @@ RemoteFiles lookUpFiles(const DataConfig& config, Progress& progress) {
 }
 
 void keepFiles(kj::ArrayPtr<const RemoteFile> files) {
-  auto filesystem = kj::newDiskFilesystem();
   for (auto& file: files) {
-    auto path = filesystem->getCurrentPath().evalNative(keptPath(file.address));
     // Other processes see the old text or the new one.
-    auto replacer =
-        filesystem->getRoot().replaceFile(path, kj::WriteMode::CREATE | kj::WriteMode::MODIFY);
-    replacer->get().writeAll(identityOf(file));
-    replacer->commit();
+    auto path = keptPath(file.address), part = kj::str(path, ".part-", ::getpid(), "-", ::gettid());
+    writeText(part, identityOf(file));
+    moveIntoPlace(part, path);
   }
 }
 
