@@ -73,8 +73,9 @@ void toPlanes(ImageView image, kj::ArrayPtr<kj::byte> out) {
 ImageShape resizedShape(ImageShape shape, uint shortSide) {
   uint shorter = std::min(shape.height, shape.width);
   KJ_REQUIRE(shorter > 0 && shortSide > 0);
-  auto scaled = [&](uint side) {
-    return static_cast<uint>((uint64_t(side) * shortSide * 2 + shorter) / (uint64_t(shorter) * 2));
+  auto scaled = [&](uint side) -> uint {
+    uint64_t size = (uint64_t(side) * shortSide * 2 + shorter) / (uint64_t(shorter) * 2);
+    return std::min<uint64_t>(size, uint(kj::maxValue));
   };
   return {shape.channels, scaled(shape.height), scaled(shape.width)};
 }

@@ -15,6 +15,8 @@ TEST_CASE("resizedShape: the shorter side gets the wanted size, and the longer k
   CHECK(resizedShape({3, 375, 500}, 256) == ImageShape{3, 256, 341});
   CHECK(resizedShape({3, 500, 375}, 256) == ImageShape{3, 341, 256});
   CHECK(resizedShape({1, 28, 28}, 32) == ImageShape{1, 32, 32});
+  // Larger than any image may be, and not 0.
+  CHECK(resizedShape({3, 1, 1u << 26}, 256) == ImageShape{3, 256, ~0u});
 }
 
 TEST_CASE("resize: interpolates between the centres of pixels and repeats the edge") {

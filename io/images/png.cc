@@ -53,17 +53,23 @@ public:
     return {3, png_get_image_height(png, info), png_get_image_width(png, info)};
   }
 
-  // Writes the pixels to `rows`: one pointer per row.
-  void readPixels(kj::ArrayPtr<png_bytep> rows, size_t row_bytes) {
+  // Writes the pixels of `height` rows to `pixels`.
+  void readPixels(kj::ArrayPtr<kj::byte> pixels, uint height, size_t row_bytes) {
     call([&]() {
       png_set_expand(png);
       png_set_scale_16(png);
       png_set_strip_alpha(png);
       png_set_gray_to_rgb(png);
-      png_set_interlace_handling(png);
+      int passes = png_set_interlace_handling(png);
       png_read_update_info(png, info);
       if (png_get_rowbytes(png, info) != row_bytes) png_error(png, "its pixels are not RGB");
-      png_read_image(png, rows.begin());
+      // png_read_image() wants a pointer per row. In a narrow image these take more than its
+      // pixels.
+      for (int pass = 0; pass < passes; ++pass) {
+        for (uint y = 0; y < height; ++y) {
+          png_read_row(png, pixels.begin() + y * row_bytes, nullptr);
+        }
+      }
       png_read_end(png, nullptr);
     });
   }
@@ -107,9 +113,7 @@ PngImage decodePng(kj::ArrayPtr<const kj::byte> file) {
   }
   PngImage image{shape, kj::heapArray<kj::byte>(shape.size())};
   size_t row_bytes = size_t(shape.width) * shape.channels;
-  auto rows = kj::heapArray<png_bytep>(shape.height);
-  for (auto y: kj::indices(rows)) rows[y] = image.pixels.begin() + y * row_bytes;
-  decoder.readPixels(rows, row_bytes);
+  decoder.readPixels(image.pixels, shape.height, row_bytes);
   return image;
 }
 
