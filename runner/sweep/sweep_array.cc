@@ -53,17 +53,30 @@ kj::Promise<kj::Array<RunRecord>> SweepArray::run() {
   return asked.attach(kj::mv(earlier))
       .then([this](kj::Maybe<SlurmQueue::Jobs>&& queued) {
         KJ_IF_MAYBE(known, queued) {
-          for (size_t index: kj::indices(all.runs)) sort(index, *known);
-          submission = submit().fork();
-          return submission.addBranch();
+          auto own = kj::heap(kj::mv(*known));
+          auto sorted = sortFrom(0, *own);
+          return sorted.attach(kj::mv(own));
         }
         configs::fail("Slurm does not say which runs of the sweep wait in its queue (squeue)");
+      })
+      .then([this]() {
+        submission = submit().fork();
+        return submission.addBranch();
       })
       .then([this]() { return follow(); })
       .then([this]() {
         progress.clear();
         return kj::mv(records);
       });
+}
+
+kj::Promise<void> SweepArray::sortFrom(size_t index, kj::ArrayPtr<const SlurmJob> queued) {
+  if (index == all.runs.size()) return kj::READY_NOW;
+  sort(index, queued);
+  // As in SweepLaunch::sort().
+  return io.provider->getTimer().afterDelay(0 * kj::SECONDS).then([this, index, queued]() {
+    return sortFrom(index + 1, queued);
+  });
 }
 
 void SweepArray::sort(size_t index, kj::ArrayPtr<const SlurmJob> queued) {

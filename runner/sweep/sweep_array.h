@@ -30,6 +30,8 @@ public:
 private:
   // Skips, or adds to `toSubmit` or `followed`. `queued` is what Slurm has of earlier calls.
   void sort(size_t index, kj::ArrayPtr<const SlurmJob> queued);
+  // The same for all runs from `index` on. `queued` must outlive the promise.
+  kj::Promise<void> sortFrom(size_t index, kj::ArrayPtr<const SlurmJob> queued);
   kj::Promise<void> submit();
   // Looks every 2 s until no run goes on.
   kj::Promise<void> follow();

@@ -54,6 +54,8 @@ private:
   // the run is skipped, and counts it at the rungs.
   kj::Maybe<RunRecord> skipped(size_t index);
 
+  // Takes the records of runs that need no more work, from `index` on. The others wait.
+  kj::Promise<void> sort(size_t index);
   // Runs all waiting runs, several side by side, and those that other processes have released
   // meanwhile.
   kj::Promise<void> runWaiting(uint parallel);

@@ -1,8 +1,13 @@
 #include "runner/sweep/sweep_launch.h"
 
+#include <capnp/message.h>
 #include <doctest/doctest.h>
+#include <kj/async-unix.h>
+#include <kj/debug.h>
+#include <signal.h>
 #include <stdlib.h>
 
+#include "runner/logs/run_log.h"
 #include "runner/system/files.h"
 
 namespace runner {
@@ -49,6 +54,41 @@ TEST_CASE("parallelRuns: parallel_runs decides, whatever the cores can hold") {
   auto all = load("grid = { \"cluster.workers\" = [1, 2] }\nparallel_runs = 5\n");
   CHECK(parallelRuns(all, 1) == 5);
   CHECK(parallelRuns(all, 64) == 5);
+}
+
+TEST_CASE("SweepLaunch: notices a signal before it has looked at all runs that are done") {
+  auto all = load(
+      "grid = { \"cluster.workers\" = [1, 2] }\n"
+      "stop = { kind = \"asha\", first_epoch = 1, keep_one_in = 2 }\n");
+  auto runs = kj::str(::getenv("TEST_TMPDIR"), "/runs");
+  SweepFolders folders(all, runs);
+  for (size_t i: kj::indices(all.runs)) {
+    auto folder = folders.folderOf(i);
+    makeFolders(folder.path);
+    auto line = [](auto&& fill) {
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      fill(event);
+      return kj::str(formatEvent(event), "\n");
+    };
+    writeWhole(
+        folder.events(), kj::str(line([&](Event::Builder event) {
+          event.initStarted().setDigest(all.runs[i].loaded.digest);
+        }),
+                             line([&](Event::Builder event) {
+                               event.initStopped().setRule(
+                                   KJ_ASSERT_NONNULL(KJ_ASSERT_NONNULL(all.sweep).stop).print());
+                             })));
+  }
+  kj::UnixEventPort::captureSignal(SIGTERM);
+  auto io = kj::setupAsyncIo();
+  SweepLaunch sweep(all, runs, io);
+  size_t done = 0;
+  auto ended = sweep.run().then([&](kj::Array<RunRecord>&& records) { done = records.size(); });
+  auto signal = io.unixEventPort.onSignal(SIGTERM).ignoreResult();
+  ::raise(SIGTERM);
+  ended.exclusiveJoin(kj::mv(signal)).wait(io.waitScope);
+  CHECK(done == 0);
 }
 
 }  // namespace
