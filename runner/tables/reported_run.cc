@@ -183,6 +183,8 @@ Sweep readSweepIn(kj::StringPtr parent) {
   auto folder = kj::str(parent, "/", names[0]);
   // A run that has not begun has no events, and has not finished.
   kj::runCatchingExceptions([&]() { sweep.first = readRunRecord(folder); });
+  bool isOver = sweep.first.state != RunRecord::UNFINISHED;
+  if (!isOver && isHeld({kj::str(folder)})) sweep.first.state = RunRecord::RUNNING;
   sweep.first.folder = kj::mv(folder);
   for (auto& name: names) sweep.names.upsert(kj::mv(name), [](auto&, auto&&) {});
   return sweep;

@@ -92,6 +92,8 @@ TEST_CASE("judge: distances are those to epoch 1, and to the same epoch of the f
   CHECK(judged(NEAR_RUN, run(0.2, 0.9), first) ==
         "- validation_accuracy of epoch 2 is 0.9, expected within 0.01 of the first run's, which "
         "did not finish\n");
+  first.state = RunRecord::RUNNING;
+  CHECK(judged(NEAR_RUN, run(0.2, 0.9), first) == "");
   // Without a sweep, and for the first run itself, this expectation has no verdict.
   CHECK(judged(NEAR_RUN, run(0.1, 0.88)) == "");
   CHECK(judged(NEAR_RUN, first, first) == "");
