@@ -442,6 +442,7 @@ private:
 
 kj::Promise<Outcome> Attempts::attempt() {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  wasLost = false;
   auto run = kj::heap<LaunchedRun>(
       LaunchedRun{loaded, folder, view, io, options, secretFor(experiment.cluster)});
   auto launcher = options.newLauncher == nullptr ? newLauncher(*run) : (*options.newLauncher)(*run);
@@ -471,7 +472,11 @@ bool Attempts::goesOn() {
 }
 
 kj::Promise<Outcome> Attempts::run() {
-  return attempt().then([this](Outcome&& outcome) -> kj::Promise<Outcome> {
+  // There may be no launcher, for example because the user's secret cannot be read.
+  auto attempted = kj::evalNow([this]() { return attempt(); }).catch_([](kj::Exception&& e) {
+    return Outcome{.failure = reasonOf(e)};
+  });
+  return attempted.then([this](Outcome&& outcome) -> kj::Promise<Outcome> {
     KJ_IF_MAYBE(reason, outcome.failure) {
       if (goesOn()) {
         view.say(kj::str(*reason, ". All roles are started again, from the newest checkpoint"));

@@ -2,8 +2,11 @@
 
 #include <capnp/message.h>
 #include <doctest/doctest.h>
+#include <stdlib.h>
 
+#include "configs/language/failure.h"
 #include "runner/logs/run_log.h"
+#include "runner/system/files.h"
 
 namespace runner {
 namespace {
@@ -324,6 +327,22 @@ TEST_CASE("Launch: leaves it to the coordinator to watch roles that have joined"
     launch.progress();
   }
   CHECK_FALSE(launch.isOver());
+}
+
+TEST_CASE("launch: records that there is no launcher as the failure of the run") {
+  auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", nullptr);
+  RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/without_launcher")};
+  makeFolders(folder.path);
+  SingleRunView view(KJ_ASSERT_NONNULL(loaded.experiment), 1, 1);
+  auto io = kj::setupAsyncIo();
+  auto newLauncher = [](const LaunchedRun&) -> kj::Own<Launcher> {
+    configs::fail("the secret cannot be read");
+  };
+  kj::ConstFunction<kj::Own<Launcher>(const LaunchedRun&)> make = newLauncher;
+  LaunchOptions options{.newLauncher = &make};
+  auto outcome = launch(loaded, folder, view, io, options).wait(io.waitScope);
+  CHECK(failureOf(kj::mv(outcome)) == "the secret cannot be read");
+  CHECK(lastLineOf(folder.events()).endsWith("\"the secret cannot be read\"}}"));
 }
 
 }  // namespace
