@@ -158,7 +158,7 @@ bool prepare(
 
 // Goes on in a new process, and ends this one. Returns the lock of `folder`, in which the new
 // process says what happens.
-kj::AutoCloseFd inBackground(const RunFolder& folder, CommandLine& commandLine) {
+kj::AutoCloseFd inBackground(const RunFolder& folder, bool isOfSweep, CommandLine& commandLine) {
   Background background([&](pid_t pid) -> int {
     tell(kj::str("runs in the background, as process ", pid, ". `runner attach ", folder.path,
         "` follows it, and `runner stop ", folder.path, "` ends it"));
@@ -171,6 +171,7 @@ kj::AutoCloseFd inBackground(const RunFolder& folder, CommandLine& commandLine) 
     background.ready(folder.output());
     return kj::mv(*lock);
   }
+  if (!isOfSweep) refuseHeld(folder);
   configs::fail(holderOf(folder), " works on the sweep in ", folder.path,
       " already. `runner attach ", folder.path, "` follows it, and without --detach this command ",
       "shares its work");
@@ -360,7 +361,7 @@ Validity RunCommand::run() {
   }
   kj::Maybe<kj::AutoCloseFd> lock;
   if (detach) {
-    lock = inBackground(folder, commandLine);
+    lock = inBackground(folder, all.sweep != nullptr, commandLine);
   } else {
     // The lock shows other commands that the run goes on. On a file system without locks, only that
     // is missing. Several processes may work on a sweep: the first one has its lock.

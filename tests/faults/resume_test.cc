@@ -341,7 +341,9 @@ TEST_CASE("--resume is refused while another process works on the run") {
   auto working = run.start();
   REQUIRE(working->waitForOutput("Epoch"));
   auto ended = run.start({RESUME})->wait();
-  checkFailed(ended, {kj::str("process ", working->pid(), " works in ", run.folder)});
+  auto why = kj::str("process ", working->pid(), " works in ", run.folder);
+  checkFailed(ended, {why});
+  checkFailed(run.start({RESUME, "--detach"})->wait(), {why});
   CHECK(working->waitForOutput("Epoch[1]"));
 }
 
