@@ -130,6 +130,7 @@ private:
   ListeningCoordinator coordinator(loaded, options);
   HeldRunFolder held(options.folder.path.size() == 0 ? newRunFolder("runs", experiment.name)
                                                      : RunFolder{kj::str(options.folder.path)});
+  held.noteByHand();
   commandLine.atEnd([&held](int code) { held.noteExit(code); });
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   bool hasBegun = false;

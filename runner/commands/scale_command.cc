@@ -88,6 +88,14 @@ kj::Maybe<kj::String> whyNot(const RunFolder& folder, const ClusterConfig& clust
         folder.path, "`, and go on with `runner run FILE --resume --set cluster.workers=", count,
         "`");
   }
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
+    if (holder->startsNoRoles) {
+      return kj::str("the coordinator of ", folder.path,
+          " was started by hand, so nobody starts or "
+          "ends workers for it. Start one with `runner role FILE --role worker --index N "
+          "--coordinator ADDRESS`, or end one with SIGTERM: the others go on");
+    }
+  }
   auto& [min, max] = cluster.elastic;
   if (count >= min && count <= max) return nullptr;
   return kj::str(folder.path, " allows ", min, " to ", counted(max, "worker"),

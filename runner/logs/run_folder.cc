@@ -75,8 +75,9 @@ kj::String lockFile(const RunFolder& folder) {
   return kj::str(folder.path, "/", LOCK);
 }
 
-// A line of a lock file.
+// Lines of a lock file.
 constexpr kj::StringPtr IN_BACKGROUND = "in background"_kj;
+constexpr kj::StringPtr BY_HAND = "started by hand"_kj;
 
 // Appends lines to a lock file. On a full disk the lock holds without them.
 void note(int lock, kj::StringPtr lines) {
@@ -264,6 +265,7 @@ kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {
         if (since_s >= 0 && since_s < TIME_MAX_S) holder.since_s = since_s;
       }
       if (line == IN_BACKGROUND) holder.isInBackground = true;
+      if (line == BY_HAND) holder.startsNoRoles = true;
       if (line.startsWith("exit ")) holder.exitCode = ::atoi(value.cStr());
     } else {
       return holder;
@@ -278,6 +280,10 @@ kj::Maybe<int> lastExitCodeOf(const RunFolder& folder) {
 
 void noteBackground(int lock) {
   note(lock, IN_BACKGROUND);
+}
+
+void noteByHand(int lock) {
+  note(lock, BY_HAND);
 }
 
 void noteExit(int lock, int code) {

@@ -103,6 +103,7 @@ struct LockHolder {
   ProcessIdentity process;
   double since_s = 0;           // since 1970
   bool isInBackground = false;  // it writes what it says to RunFolder::output()
+  bool startsNoRoles = false;   // it is a coordinator that was started by hand
   kj::Maybe<int> exitCode;      // null until noteExit()
 };
 // Reads who that is, from what the process wrote to the lock file. Null if nobody ever had the
@@ -112,9 +113,10 @@ kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder);
 // Returns the exit code that the process has noted. Null if it still works, or was killed.
 kj::Maybe<int> lastExitCodeOf(const RunFolder& folder);
 
-// The holder of a lock notes for others that it writes to RunFolder::output(), or how it ends.
-// `lock` is the result of lockOf(). Ignores write errors.
+// The holder of a lock notes for others that it writes to RunFolder::output(), that it starts no
+// roles, or how it ends. `lock` is the result of lockOf(). Ignores write errors.
 void noteBackground(int lock);
+void noteByHand(int lock);
 void noteExit(int lock, int code);
 
 // A folder in which no other process of ours works.
@@ -131,7 +133,8 @@ public:
   // Removes the files that a run has written there, and nothing else. Keeps what its launcher says,
   // because this process may be the one that says it.
   void empty() const;
-  // See runner::noteExit().
+  // See runner::noteByHand() and noteExit().
+  void noteByHand() const { runner::noteByHand(lock); }
   void noteExit(int code) const { runner::noteExit(lock, code); }
 
 private:

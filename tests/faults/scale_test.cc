@@ -6,6 +6,7 @@
 
 #include "runner/logs/run_log.h"
 #include "tests/faults/failure.h"
+#include "tests/faults/roles_by_hand.h"
 #include "tests/text.h"
 
 namespace tests {
@@ -97,6 +98,14 @@ TEST_CASE("a job that cannot have so many workers says why") {
   elastic.command.kill(SIGTERM);
   elastic.command.wait();
   CHECK(contains(scale(elastic, "2").errors, " is over: interrupted: received SIGTERM"));
+
+  auto folder = newFolder();
+  auto coordinator = startByHand(
+      {SHORT, "--role", "coordinator", "--folder", folder, "--set", "cluster.on_loss=continue"});
+  addressOf(*coordinator);
+  auto byHand = Command({RUNNER, "scale", folder, "1"}).wait();
+  CHECK(byHand.exitCode == 2);
+  CHECK(contains(byHand.errors, " was started by hand, so nobody starts or ends workers for it. "));
 
   Run other(SHORT, {"train.epochs=1000"});
   REQUIRE(other.command.waitForOutput("Speed: "));
