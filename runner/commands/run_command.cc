@@ -319,6 +319,8 @@ Validity RunCommand::run() {
   if (hasFolder) {
     auto& own = *held.emplace(heldIfPossible(RunFolder{kj::str(folderPath)}));
     commandLine.atEnd([&own](int code) { own.noteExit(code); });
+    // Until an event loop captures them, while the data are imported.
+    own.noteInterrupts();
   }
   prepareData(all, path(), commandLine, all.sweep != nullptr);
   KJ_IF_MAYBE(steps, options.trace) {

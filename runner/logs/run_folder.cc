@@ -18,7 +18,9 @@
 #include <system_error>
 
 #include "configs/language/failure.h"
+#include "runner/system/command_line.h"
 #include "runner/system/files.h"
+#include "runner/system/interrupts.h"
 
 namespace runner {
 
@@ -288,6 +290,11 @@ void noteByHand(int lock) {
 
 void noteExit(int lock, int code) {
   note(lock, kj::str("exit ", code));
+}
+
+void noteInterrupts(int lock) {
+  static const auto line = kj::str("exit ", int(INTERRUPTED), "\n");
+  appendAtInterrupt(lock, line);
 }
 
 HeldRunFolder::HeldRunFolder(RunFolder ownFolder): folder(kj::mv(ownFolder)) {

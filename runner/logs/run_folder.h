@@ -118,6 +118,8 @@ kj::Maybe<int> lastExitCodeOf(const RunFolder& folder);
 void noteBackground(int lock);
 void noteByHand(int lock);
 void noteExit(int lock, int code);
+// Notes that the holder was interrupted, if a signal ends it: see runner/system/interrupts.h.
+void noteInterrupts(int lock);
 
 // A folder in which no other process of ours works.
 class HeldRunFolder {
@@ -133,9 +135,10 @@ public:
   // Removes the files that a run has written there, and nothing else. Keeps what its launcher says,
   // because this process may be the one that says it.
   void empty() const;
-  // See runner::noteByHand() and noteExit().
+  // See runner::noteByHand(), noteExit() and noteInterrupts().
   void noteByHand() const { runner::noteByHand(lock); }
   void noteExit(int code) const { runner::noteExit(lock, code); }
+  void noteInterrupts() const { runner::noteInterrupts(lock); }
 
 private:
   kj::AutoCloseFd lock;

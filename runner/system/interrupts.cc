@@ -15,6 +15,8 @@ namespace {
 
 kj::StringPtr lastWords;
 bool (*mustCleanUpFirst)() = nullptr;
+int appendedFile = -1;
+kj::StringPtr appendedLine;
 volatile std::sig_atomic_t interrupted = 0;
 
 void onInterrupt(int) {
@@ -63,7 +65,17 @@ bool isInterrupted() {
   return interrupted != 0;
 }
 
+void appendAtInterrupt(int fd, kj::StringPtr line) {
+  appendedLine = line;
+  appendedFile = fd;
+}
+
 void endInterrupted() {
+  // Only calls that a signal handler may make.
+  if (appendedFile >= 0) {
+    auto end = ::lseek(appendedFile, 0, SEEK_END);
+    (void)!::pwrite(appendedFile, appendedLine.begin(), appendedLine.size(), end);
+  }
   (void)!::write(STDERR_FILENO, lastWords.begin(), lastWords.size());
   ::_exit(INTERRUPTED);
 }

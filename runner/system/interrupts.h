@@ -21,6 +21,9 @@ kj::StringPtr reasonOfInterrupt(int signal);
 // ends the process at once. Signal handlers call `mustCleanUp`.
 void endAtInterrupt(kj::StringPtr words, bool (*mustCleanUp)() = nullptr);
 bool isInterrupted();
+// Appends `line` to the file `fd` right before a signal ends this process so. Both must live that
+// long.
+void appendAtInterrupt(int fd, kj::StringPtr line);
 [[noreturn]] void endInterrupted();
 
 }  // namespace runner

@@ -89,6 +89,20 @@ TEST_CASE("a run that a signal ends while it fetches its data leaves nothing hal
   }
 }
 
+TEST_CASE("a run with --folder that a signal ends while it fetches its data notes its exit code") {
+  Stranger mirror;
+  auto folder = newFolder();
+  auto cache = kj::str("RUNNER_CACHE=", newFolder());
+  auto source = kj::str("data.source=\"http://127.0.0.1:", mirror.port, "\"");
+  kj::StringPtr environment[] = {cache};
+  kj::StringPtr words[] = {RUNNER, "run", ENDLESS, "--set", source, "--folder", folder};
+  Command command(words, {.environment = environment});
+  auto call = mirror.accept();
+  command.kill(SIGTERM);
+  CHECK(command.wait(FAILS_WITHIN_S).exitCode == 130);
+  CHECK(contains(readFile(kj::str(folder, "/.lock")), "\nexit 130\n"));
+}
+
 TEST_CASE("pack_records that a signal ends while it fetches its data leaves nothing") {
   for (int signal: {SIGINT, SIGTERM}) {
     Stranger mirror;
