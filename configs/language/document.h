@@ -83,8 +83,9 @@ public:
 
 // Reads the file at `path` and lays it over the file that its `extends` names (relative to the file
 // that says so). Then lays each of `overrides` (`a.b=value`, the value in TOML, or else a bare
-// string) over the result. Tables are merged key by key; everything else is replaced. Errors go to
-// `diagnostics`, and everything that could be read is returned.
+// string) over the result. Tables are merged key by key; everything else is replaced. A table in
+// braces or below a header also replaces one that has another `kind`. Errors go to `diagnostics`,
+// and everything that could be read is returned.
 //
 // `path` is relative to `current`, a place in `folder`. A program passes the root folder and the
 // current path, so that absolute paths and `..` work, also above symbolic links. A test passes a

@@ -255,6 +255,38 @@ words = [3]
   CHECK(shown(sectionOf(root, "log").span.toString()) == "configs/more/middle.toml:4:1");
 }
 
+TEST_CASE("load: a table with another kind replaces the one below, unless a dotted key sets it") {
+  auto over = [](kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> overrides) {
+    Loaded loaded;
+    loaded
+        .write(
+            "base.toml", "[train]\nepochs = 1\n[train.optimizer]\nkind = 'sgd'\nmomentum = 0.9\n")
+        .write("x.toml", kj::str("extends = 'base.toml'\n", file))
+        .read("x.toml", overrides);
+    CHECK(loaded.errors() == "");
+    return loaded.printed();
+  };
+  auto with = [](kj::StringPtr optimizer) {
+    return shown(kj::str("[train]\nepochs = 1\noptimizer = { ", optimizer, " }\n"));
+  };
+  auto file = [&](kj::StringPtr text) { return over(text, nullptr); };
+  auto set = [&](kj::StringPtr text) { return over("", kj::arrayPtr(&text, 1)); };
+  for (auto text: {"[train]\noptimizer = { kind = 'adam', beta1 = 0.8 }",
+           "[train.optimizer]\nkind = 'adam'\nbeta1 = 0.8"}) {
+    CHECK(file(text) == with("kind = \"adam\", beta1 = 0.8"));
+  }
+  CHECK(set("train.optimizer={ kind = 'adam' }") == with("kind = \"adam\""));
+  CHECK(set("train = { optimizer = { kind = 'adam' } }") == with("kind = \"adam\""));
+
+  CHECK(set("train.optimizer={ kind = 'sgd', nesterov = true }") ==
+        with("kind = \"sgd\", momentum = 0.9, nesterov = true"));
+  CHECK(set("train.optimizer={ momentum = 0.5 }") == with("kind = \"sgd\", momentum = 0.5"));
+  for (auto kind: {"train.optimizer.kind = 'nag'", "[train]\noptimizer.kind = 'nag'"}) {
+    CHECK(file(kind) == with("kind = \"nag\", momentum = 0.9"));
+  }
+  CHECK(set("train.optimizer.kind=nag") == with("kind = \"nag\", momentum = 0.9"));
+}
+
 TEST_CASE("load: a relative path starts from the current folder, an absolute one from the root") {
   Loaded loaded;
   loaded.write("a/b/x.toml", "extends = '/a/y.toml'").write("a/y.toml", "y = 1");
