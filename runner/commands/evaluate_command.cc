@@ -95,8 +95,9 @@ void requireSameKind(const TrainedModel& model, const io::Dataset& dataset) {
   }
   auto names = dataset.classNames();
   if (model.graph.classNames.size() == 0) return;
-  for (auto label: kj::indices(names)) {
-    if (names[label] == model.className(label)) continue;
+  for (size_t label = 0; label < kj::min(dataset.classes(), names.size()); ++label) {
+    bool isKnown = names[label].size() > 0;
+    if (!isKnown || names[label] == model.className(label)) continue;
     configs::fail("the classes of the data set are ", names[label],
         ", …, where those of the network ", "are ", model.className(label), ", … (label ", label,
         ")", OTHER);

@@ -539,9 +539,12 @@ nn::Graph graphOf(const Experiment& experiment, const io::DatasetFacts& facts) {
   configs::Diagnostics diagnostics;
   auto graph = build(experiment, facts, diagnostics);
   KJ_REQUIRE(diagnostics.count() == 0, "not checked before", diagnostics.format(experiment.name));
-  graph.classNames = KJ_MAP(name, facts.classNames) {
-    return kj::str(name);
-  };
+  if (facts.classNames.size() == 0) return graph;
+  // The user's list may name more classes than the labels have, or fewer.
+  graph.classNames = kj::heapArray<kj::String>(graph.classes);
+  for (size_t label = 0; label < kj::min(graph.classes, facts.classNames.size()); ++label) {
+    graph.classNames[label] = kj::str(facts.classNames[label]);
+  }
   return graph;
 }
 

@@ -131,7 +131,6 @@ kj::Maybe<WeightsNotes> readNotes(const WeightsFile& file) {
   }
   KJ_IF_MAYBE(names, file.note(CLASS_NAMES)) {
     notes.facts.classNames = linesOf(*names);
-    if (notes.facts.classNames.size() != notes.facts.classes) wrong(CLASS_NAMES);
   }
   KJ_IF_MAYBE(text, file.note(MEAN_IMAGE)) {
     auto bytes = kj::decodeBase64(*text);

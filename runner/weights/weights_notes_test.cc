@@ -77,6 +77,25 @@ TEST_CASE("Notes: a file of another program has none, and wrong ones are named")
   CHECK(contains(complaintAbout(with("1,2,3", "many")), "a text `classes` in its header"));
 }
 
+TEST_CASE("Notes: a network has one name per class, although its data or its notes name others") {
+  auto experiment = loaded();
+  auto namesIn = [&](kj::Array<kj::String> names) {
+    io::DatasetFacts data{{3, 12, 16}, 2, 100, 10, nullptr, kj::mv(names)};
+    auto graph = graphOf(KJ_ASSERT_NONNULL(experiment.experiment), data);
+    return kj::strArray(graph.classNames, "|");
+  };
+  CHECK(namesIn(kj::arr(kj::str("cat"), kj::str("dog"))) == "cat|dog");
+  CHECK(namesIn(kj::arr(kj::str("cat"), kj::str("dog"), kj::str("eel"))) == "cat|dog");
+  CHECK(namesIn(kj::arr(kj::str("cat"))) == "cat|");
+  CHECK(namesIn(nullptr) == "");
+  // An older version wrote all names that the data had.
+  Note notes[] = {{"experiment"_kj, kj::str("name = 'x'")}, {"image_shape"_kj, kj::str("3,12,16")},
+      {"classes"_kj, kj::str("2")}, {"class_names"_kj, kj::str("cat\ndog\neel")}};
+  auto file = fileWith(notes);
+  auto found = readNotes(file);
+  CHECK(namesIn(kj::mv(KJ_ASSERT_NONNULL(found).facts.classNames)) == "cat|dog");
+}
+
 TEST_CASE("Notes: a mean image of another size is refused") {
   auto with = [](kj::StringPtr mean) {
     return kj::arr(Note{"experiment"_kj, kj::str("name = 'x'")},
