@@ -452,7 +452,10 @@ bool areRecordsKnown(const DataConfig& config) {
 
 kj::String recordsSha256(const DataConfig& config) {
   auto dataset = openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
-  return recordsSha256(dataset->training(), dataset->validation());
+  auto records = recordsSha256(dataset->training(), dataset->validation());
+  if (config.classNames == nullptr) return records;
+  auto names = kj::strArray(dataset->classNames(), "\n");
+  return sha256Hex(kj::str(records, '\n', names).asBytes());
 }
 
 kj::String recordsSha256(const RecordDb& training, const RecordDb& validation) {

@@ -106,8 +106,8 @@ kj::Maybe<DatasetFacts> factsOf(const DataConfig& config);
 bool areRecordsKnown(const DataConfig& config);
 
 // Returns the SHA-256 of all records in their order, training before validation, as 64 hexadecimal
-// digits. The same records have the same sum, wherever they are stored. Opens the data set as
-// openDataset() does.
+// digits. The same records have the same sum, wherever they are stored. The sum of a `config` with
+// a file of class names also covers these names. Opens the data set as openDataset() does.
 kj::String recordsSha256(const DataConfig& config);
 kj::String recordsSha256(const RecordDb& training, const RecordDb& validation);
 

@@ -118,6 +118,18 @@ TEST_CASE("recordsSha256: the same images have the same sum wherever they are, p
   CHECK(areRecordsKnown(testConfig("mnist")));
 }
 
+TEST_CASE("recordsSha256: a file of class names counts by its names, not by its place") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  auto sumWith = [&](kj::StringPtr place, kj::StringPtr names) {
+    config.classNames = scratch.write(place, names.asBytes());
+    return recordsSha256(config);
+  };
+  auto sum = sumWith("names.txt", "tiger cat\npug\n");
+  CHECK(sumWith("moved.txt", "tiger cat\npug\n") == sum);
+  CHECK(sumWith("names.txt", "lion\npug\n") != sum);
+}
+
 TEST_CASE("openDataset: imports a changed image folder again") {
   ImageFolder scratch;
   auto& config = scratch.config;

@@ -65,7 +65,8 @@ void leaveOut(
 configs::Table settingsOf(const configs::Table& resolved) {
   auto trained = without(BESIDE_THE_RUN, resolved);
   // Where data, weights and roles are, and how roles reach each other.
-  constexpr kj::StringPtr OF_DATA[] = {"source"_kj, "validation_source"_kj};
+  constexpr kj::StringPtr OF_DATA[] = {
+      "source"_kj, "validation_source"_kj, "labels"_kj, "validation_labels"_kj, "class_names"_kj};
   constexpr kj::StringPtr OF_MODEL[] = {"weights"_kj};
   constexpr kj::StringPtr OF_CLUSTER[] = {"launcher"_kj, "image"_kj, "kubernetes"_kj, "port"_kj,
       "hosts"_kj, "interface"_kj, "ssh"_kj, "tls"_kj, "mpirun"_kj, "instruction_set"_kj,

@@ -41,6 +41,20 @@ TEST_CASE("loadExperiment: the place of the data does not change the digest of a
   CHECK(moved.digest == plain.digest);
 }
 
+TEST_CASE("loadExperiment: the places of files of labels and names do not change the digest") {
+  kj::StringPtr overrides[] = {"data.dataset=image_folder", "data.encoding=raw",
+      "data.source=/here", "data.labels=/here/labels.tsv",
+      "data.validation_labels=/here/validation.tsv", "data.class_names=/here/names.txt"};
+  auto here = load("configs/mnist_mlp_local.toml", overrides);
+  overrides[2] = "data.source=/there";
+  overrides[3] = "data.labels=/there/labels.tsv";
+  overrides[4] = "data.validation_labels=/there/validation.tsv";
+  overrides[5] = "data.class_names=/there/names.txt";
+  auto there = load("configs/mnist_mlp_local.toml", overrides);
+  CHECK(there.resolved != here.resolved);
+  CHECK(there.digest == here.digest);
+}
+
 TEST_CASE("loadExperiment: the same experiment on other hosts is the same experiment") {
   kj::StringPtr overrides[] = {"cluster.hosts=[\"a\", \"b slots=2\"]", "cluster.interface=eth0",
       "cluster.port=7000", "cluster.start_timeout_s=600", "cluster.launcher=kubernetes",
