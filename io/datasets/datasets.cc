@@ -161,6 +161,19 @@ CachePlace askForPlace(const DataConfig& config, Progress& progress) {
   return placeInCache(config, kj::mv(remote));
 }
 
+// Refuses files that say what images show. The packed records in `folder` have their labels and
+// names already.
+void requireNoLabelFiles(const DataConfig& config, kj::StringPtr folder) {
+  auto require = [&](const kj::Maybe<kj::String>& file, kj::StringPtr key, kj::StringPtr purpose) {
+    if (file == nullptr) return;
+    configs::fail("the records in ", folder, " are packed already, so that `", key, "` cannot ",
+        purpose, ". Leave data.", key, " out, or name the images that were packed");
+  };
+  require(config.labels, "labels", "choose among them or label them");
+  require(config.validationLabels, "validation_labels", "choose among them or label them");
+  require(config.classNames, "class_names", "name their classes");
+}
+
 // Returns the folder with the databases of `config`. Makes it if necessary.
 kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
   KJ_IF_MAYBE(copy, config.copy) return kj::str(*copy);
@@ -173,6 +186,7 @@ kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
             " are packed already, so that `classes` cannot choose among them. Leave data.classes "
             "out, or name the images that were packed");
       }
+      requireNoLabelFiles(config, *source);
       KJ_IF_MAYBE(own, config.validationSource) {
         configs::fail(*source, " has packed validation records already, so the images of ", *own,
             " would not be used. Leave ", config.names.validationSource, " out");

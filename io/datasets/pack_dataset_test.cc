@@ -174,6 +174,24 @@ TEST_CASE("packDataset: a packed folder is a source, and holds the mean image") 
         kj::str(packed, " exists already. Name a new folder"));
 }
 
+TEST_CASE("openDataset: refuses files of labels and names beside packed records") {
+  ImageFolder scratch;
+  auto packed = scratch.path("packed");
+  packDataset(scratch.config, packed, silent());
+  auto config = testConfig("image_folder", kj::str(packed));
+  auto refuses = [&](kj::Maybe<kj::String>& file, kj::StringPtr key, kj::StringPtr purpose) {
+    file = scratch.path("file.txt");
+    CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
+          kj::str("the records in ", packed, " are packed already, so that `", key, "` cannot ",
+              purpose, ". Leave data.", key, " out, or name the images that were packed"));
+    file = nullptr;
+  };
+  refuses(config.labels, "labels", "choose among them or label them");
+  refuses(config.validationLabels, "validation_labels", "choose among them or label them");
+  refuses(config.classNames, "class_names", "name their classes");
+  CHECK(openDataset(config, silent())->classes() == 2);
+}
+
 TEST_CASE("packDataset: the same images give the same bytes") {
   ImageFolder scratch;
   auto& config = scratch.config;
