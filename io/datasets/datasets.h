@@ -98,6 +98,8 @@ struct DatasetFacts {
   uint64_t validationRecords;
   kj::Array<kj::String> leftOut = nullptr;     // as Dataset::leftOut() returns it
   kj::Array<kj::String> classNames = nullptr;  // as Dataset::classNames() returns them
+  // As Dataset::meanImage() returns it. Empty in the facts of factsOf().
+  kj::Array<float> meanImage = nullptr;
 };
 kj::Maybe<DatasetFacts> factsOf(const DataConfig& config);
 

@@ -16,7 +16,7 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config) {
   // Images of any size give crops of one size.
   return {dataset->storedShape().orDefault(dataset->batchShape()), dataset->classes(),
       dataset->training().count(), dataset->validation().count(), dataset->leftOut(),
-      dataset->classNames()};
+      dataset->classNames(), kj::heapArray(dataset->meanImage())};
 }
 
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics) {
@@ -88,7 +88,8 @@ ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
                             : facts.validationRecords),
       imageShape(facts.shape),
       graph(graphOf(experiment, facts)),
-      leftOut(kj::mv(facts.leftOut)) {}
+      leftOut(kj::mv(facts.leftOut)),
+      meanImage(kj::mv(facts.meanImage)) {}
 
 uint64_t ModelFacts::steps(
     const Experiment& experiment, kj::Maybe<const io::Division&> division) const {

@@ -48,6 +48,9 @@ struct ModelFacts {
   io::ImageShape imageShape;   // of the stored images; if they differ, of those in a batch
   nn::Graph graph;
   kj::Array<kj::String> leftOut;  // what the import of the data left out, one sentence each
+  // What the experiment subtracts from the images, if it subtracts the mean image, and if the
+  // records had to be opened for these facts. Otherwise empty.
+  kj::Array<float> meanImage;
 
   // Returns the epochs of the run. The last one may be incomplete.
   uint epochs(const Experiment& experiment) const;

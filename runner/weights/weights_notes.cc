@@ -25,7 +25,10 @@ constexpr uint64_t NUMBER_MAX = 1 << 24;
 // Of an image: no network takes larger ones.
 constexpr double VALUES_MAX = 1 << 28;
 
-kj::Array<float> meanImageOf(const io::DataConfig& config) {
+// Returns the mean of the images that the network was trained on.
+kj::Array<float> meanImageOf(const io::DataConfig& config, const ModelFacts& facts) {
+  // The user's own images may have changed since then. Opening them would import the new ones.
+  if (facts.meanImage.size() > 0) return kj::heapArray<float>(facts.meanImage);
   kj::Array<float> mean;
   auto read = [&]() {
     auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
@@ -100,7 +103,7 @@ kj::Array<Note> notesOf(
   notes.add(Note{SHAPE, kj::str(shape.channels, ',', shape.height, ',', shape.width)});
   notes.add(Note{CLASSES, kj::str(facts.graph.classes)});
   if (experiment.data.augment.meanImage) {
-    auto mean = kj::encodeBase64(meanImageOf(experiment.data).asBytes());
+    auto mean = kj::encodeBase64(meanImageOf(experiment.data, facts).asBytes());
     bool fits = mean.size() + resolved.size() < NOTES_BYTES_MAX / 2;
     if (mean.size() > 0 && fits) notes.add(Note{MEAN_IMAGE, kj::mv(mean)});
   }

@@ -13,8 +13,8 @@ constexpr uint64_t NOTES_BYTES_MAX = 2 << 20;
 
 // Returns the notes of the weights that an experiment has trained, beside those of weightsHead().
 // `resolved` is the text of its experiment.toml. Leaves out secrets in the addresses of its data.
-// If the experiment subtracts the mean image, opens the data set to read it. Leaves the mean image
-// out if this machine does not have the data set.
+// If the experiment subtracts the mean image and `facts` do not have it, opens the data set, whose
+// content is fixed then. Leaves the mean image out if this machine does not have the data set.
 kj::Array<Note> notesOf(
     kj::StringPtr resolved, const Experiment& experiment, const ModelFacts& facts);
 

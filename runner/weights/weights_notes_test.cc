@@ -62,6 +62,23 @@ TEST_CASE("Notes: come back, without the secrets of an address") {
   CHECK(diagnostics.count() == 0);
 }
 
+TEST_CASE("Notes: the mean image is that of the run, without another look at the data set") {
+  auto experiment = loaded();
+  auto& described = KJ_ASSERT_NONNULL(experiment.experiment);
+  described.data.augment.meanImage = true;
+  // There is no such folder any more.
+  described.data.source = kj::str("/none/photos");
+  io::DatasetFacts data{{1, 1, 2}, 2, 100, 10};
+  data.meanImage = kj::arr(1.0f, 2.0f);
+  ModelFacts facts(described, kj::mv(data));
+  auto file = fileWith(notesOf(experiment.resolved, described, facts));
+  auto found = readNotes(file);
+  auto& mean = KJ_ASSERT_NONNULL(found).meanImage;
+  REQUIRE(mean.size() == 2);
+  CHECK(mean[0] == 1);
+  CHECK(mean[1] == 2);
+}
+
 TEST_CASE("Notes: a file of another program has none, and wrong ones are named") {
   Note other[] = {{"format"_kj, kj::str("pt")}};
   CHECK(readNotes(fileWith(other)) == nullptr);
