@@ -8,25 +8,47 @@ namespace {
 // What whitening may hold in memory, in every worker, before training: 87,000 images of CIFAR-10.
 constexpr double IMAGES_BYTES_MAX = double(1 << 30);
 
+constexpr kj::StringPtr LOSS = "loss"_kj;
+
 }  // namespace
 
 GraphBuilder::GraphBuilder(Shape input, configs::Diagnostics& diagnostics)
     : diagnostics(diagnostics) {
   nodes.add(Node{.name = kj::str("data"), .op = Input(), .shape = input});
   isShapeKnown.add(true);
+  isNameGiven.add(false);
 }
 
-kj::String GraphBuilder::nameFor(kj::StringPtr name, const Op& op, configs::Span span) {
+void GraphBuilder::checkName(kj::StringPtr name, const Op& op, configs::Span span) {
+  constexpr kj::StringPtr WAY_OUT = "choose another name"_kj;
+  if (op.is<SoftmaxCrossEntropy>()) return;
+  if (name == LOSS) {
+    diagnostics.error(span, kj::str("the network itself calls its loss `", name, "`"), WAY_OUT);
+    return;
+  }
+  for (auto i: kj::indices(nodes)) {
+    if (nodes[i].name != name) continue;
+    if (isNameGiven[i]) {
+      diagnostics.error(span, kj::str("two layers are named `", name, "`"));
+    } else if (i == 0) {
+      diagnostics.error(span, kj::str("the network itself calls its input `", name, "`"), WAY_OUT);
+    } else {
+      diagnostics.error(span,
+          kj::str("an earlier layer without a name is called `", name, "` already"),
+          "choose another name, or give that layer one");
+    }
+    return;
+  }
+}
+
+kj::String GraphBuilder::nameFor(kj::StringPtr name, const Op& op) const {
+  if (name.size() > 0) return kj::str(name);
   auto isTaken = [&](kj::StringPtr wanted) {
     for (auto& node: nodes) {
       if (node.name == wanted) return true;
     }
     return false;
   };
-  if (name.size() > 0) {
-    if (isTaken(name)) diagnostics.error(span, kj::str("two layers are named `", name, "`"));
-    return kj::str(name);
-  }
   uint number = 0;
   for (auto& node: nodes) number += node.op.which() == op.which();
   for (;; ++number) {
@@ -127,7 +149,8 @@ NodeId GraphBuilder::add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> i
     return shapeOf(input);
   };
 
-  auto unique = nameFor(name, op, span);
+  if (name.size() > 0) checkName(name, op, span);
+  auto unique = nameFor(name, op);
   Shape shape = shapes[0];
   bool isKnown = true;
   for (auto input: inputs) isKnown = isKnown && isShapeKnown[input];
@@ -159,6 +182,7 @@ NodeId GraphBuilder::add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> i
   node.statistics.end = statistics.size();
   nodes.add(kj::mv(node));
   isShapeKnown.add(isKnown);
+  isNameGiven.add(name.size() > 0);
   return nodes.size() - 1;
 }
 
@@ -168,7 +192,7 @@ Shape GraphBuilder::shapeOf(NodeId node) const {
 
 Graph GraphBuilder::finish(NodeId logits, configs::Span span, SoftmaxCrossEntropy loss) {
   uint classes = shapeOf(logits).channels;
-  add("loss", loss, kj::arrayPtr(&logits, 1), span);
+  add(LOSS, loss, kj::arrayPtr(&logits, 1), span);
   Graph graph{.nodes = nodes.releaseAsArray(),
       .keys = keys.releaseAsArray(),
       .statistics = statistics.releaseAsArray(),

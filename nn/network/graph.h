@@ -91,9 +91,9 @@ public:
   GraphBuilder(Shape input, configs::Diagnostics& diagnostics);
 
   // Appends a node and returns its id. An empty `name` becomes the op's name and the number of such
-  // ops before it ("conv2d3"). Reports a name that is given twice. `initializer` is for the node's
-  // weight and bias; null means the model's. `kind` is what messages call a node without a name; by
-  // default they use the name that it gets.
+  // ops before it ("conv2d3"). Reports a name that another node has. `initializer` is for the
+  // node's weight and bias; null means the model's. `kind` is what messages call a node without a
+  // name; by default they use the name that it gets.
   NodeId add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span,
       const kj::Maybe<Initializer>& initializer = nullptr, kj::StringPtr kind = nullptr);
   Shape shapeOf(NodeId node) const;
@@ -102,7 +102,9 @@ public:
   Graph finish(NodeId logits, configs::Span span, SoftmaxCrossEntropy loss = {});
 
 private:
-  kj::String nameFor(kj::StringPtr name, const Op& op, configs::Span span);
+  // Reports a name from the file that another node has, or that the loss will have.
+  void checkName(kj::StringPtr name, const Op& op, configs::Span span);
+  kj::String nameFor(kj::StringPtr name, const Op& op) const;
   void reportMisfit(const Op& op, kj::StringPtr node, kj::StringPtr sentence, configs::Span span);
   void addKey(kj::StringPtr name, Key::Role role, uint rows, uint cols);
   void addStatistic(kj::StringPtr name, uint size, float initialValue);
@@ -113,6 +115,7 @@ private:
   configs::Diagnostics& diagnostics;
   kj::Vector<Node> nodes;
   kj::Vector<bool> isShapeKnown;  // of each node
+  kj::Vector<bool> isNameGiven;   // of each node, by the file or by the network
   kj::Vector<Key> keys;
   kj::Vector<Statistic> statistics;
   uint64_t parameters = 0;
