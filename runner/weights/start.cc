@@ -37,7 +37,9 @@ kj::Maybe<kj::String> checkStart(
       if (isAnArray(pattern, graph)) continue;
       diagnostics.error(start->skipSpan,
           kj::str("the network has no array `", pattern, "` that could be skipped"),
-          kj::str("its arrays: ", graph.keys[0].name, ", …; `runner explain` lists them"));
+          graph.keys.size() == 0
+              ? kj::str("it has no arrays at all: leave `weights` and `skip` out")
+              : kj::str("its arrays: ", graph.keys[0].name, ", …; `runner explain` lists them"));
       return nullptr;
     }
     auto open = [&]() { openWeights(start->path); };
