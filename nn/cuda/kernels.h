@@ -288,14 +288,14 @@ struct FinishColumns {
 // ---- pools: windows as nn::Pool has them
 
 struct Windows {
-  static constexpr uint32_t MAX_KERNEL = 16;  // of PoolMax: a place is a byte
   Plane in;
   Plane out;
   uint32_t kernel, stride, pad;
 };
 
 // For the backward pass, writes the place of each maximum in its window, row · kernel + column, as
-// one byte, in rows of y.channels. Writes no places if `places` is null.
+// one byte, in rows of y.channels. Windows are therefore at most nn::Pool::GPU_KERNEL_MAX wide.
+// Writes no places if `places` is null.
 struct PoolMax {
   static constexpr const char* NAME = "pool_max";
   Element element;

@@ -232,10 +232,10 @@ Windows Passes::windowsOf(UnitId u, const Pool& op) const {
 
 void Passes::forwardPool(UnitId u, const Pool& op) {
   auto windows = windowsOf(u, op);
-  if (op.function == Pool::MAX && op.kernel > Windows::MAX_KERNEL) {
+  if (op.function == Pool::MAX && op.kernel > Pool::GPU_KERNEL_MAX) {
     auto side = op.kernel;
-    configs::fail("a GPU takes the maximum over windows of at most ", Windows::MAX_KERNEL, "×",
-        Windows::MAX_KERNEL, ", but `", units[u].node->name, "` has windows of ", side, "×", side,
+    configs::fail("a GPU takes the maximum over windows of at most ", Pool::GPU_KERNEL_MAX, "×",
+        Pool::GPU_KERNEL_MAX, ", but `", units[u].node->name, "` has windows of ", side, "×", side,
         ". Choose devices = [\"cpu\"]");
   }
   auto& x = input(u);

@@ -143,14 +143,21 @@ Layer readDropout(configs::Reader& reader) {
 Layer readPool(configs::Reader& reader) {
   PoolLayer pool;
   pool.function = configs::chooseWord(reader, "function", "How a window becomes one value.", POOLS);
-  bool isGlobal =
-      reader.flag("global", "Uses one window over the whole input, which must be square.", false);
-  auto kernel = reader.maybeInteger(
-      "kernel", "Side of the square window, in pixels. Required unless `global` is true.", SIDE);
+  bool isGlobal = reader.flag("global",
+      "Uses one window over the whole input, which must be square. Excludes `kernel`, `stride` and "
+      "`pad`.",
+      false);
+  auto refuseBesideGlobal = [&](kj::StringPtr key) {
+    reader.error(key, kj::str("`", key, "` and `global` cannot both be given"),
+        "leave one of them out", {"global"_kj});
+  };
+  auto kernel = reader.maybeInteger("kernel",
+      kj::str("Side of the square window, in pixels. Required unless `global` is true. On GPUs, a "
+              "window of `max` has at most ",
+          Pool::GPU_KERNEL_MAX, " pixels per side."),
+      SIDE);
   KJ_IF_MAYBE(side, kernel) {
-    if (isGlobal) {
-      reader.error("kernel", "`kernel` and `global` cannot both be given", "leave one of them out");
-    }
+    if (isGlobal) refuseBesideGlobal("kernel");
     pool.kernel = *side;
   } else {
     if (!isGlobal && !reader.isManual()) {
@@ -163,9 +170,12 @@ Layer readPool(configs::Reader& reader) {
                           "Pixels from one window to the next. Absent: the kernel's side, so that "
                           "windows do not overlap.",
                           SIDE)) {
+    if (isGlobal) refuseBesideGlobal("stride");
     pool.stride = uint(*stride);
   }
   pool.pad = reader.integer("pad", "Pixels around the input that windows may cover.", PAD, 0);
+  // The experiment.toml of a run has the default, 0.
+  if (isGlobal && pool.pad > 0) refuseBesideGlobal("pad");
   pool.rounding = configs::maybeChooseWord(reader, "rounding",
       "How many windows there are per row and column. Absent: the value of the conventions.",
       ROUNDINGS);

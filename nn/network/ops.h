@@ -102,6 +102,9 @@ struct Dropout {
 // Max ignores what is outside of the image. The first maximum in row order gets the gradient.
 // Average always divides by kernel². A window that lies entirely outside is a misfit.
 struct Pool {
+  // The largest side of a MAX window on a GPU, which keeps the place of a maximum in a byte.
+  static constexpr uint GPU_KERNEL_MAX = 16;
+
   enum Function { MAX, AVERAGE } function;
   uint kernel;
   uint stride;

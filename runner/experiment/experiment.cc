@@ -15,6 +15,25 @@ namespace runner {
 
 namespace {
 
+// Reports the first max pool whose windows are too large for a GPU of the experiment.
+void checkPools(
+    const Experiment& experiment, const nn::Graph& graph, configs::Diagnostics& diagnostics) {
+  for (auto& device: experiment.cluster.devices) {
+    if (!isGpu(device)) continue;
+    for (auto& node: graph.nodes) {
+      if (!node.op.is<nn::Pool>()) continue;
+      auto& pool = node.op.get<nn::Pool>();
+      constexpr auto MOST = nn::Pool::GPU_KERNEL_MAX;
+      if (pool.function != nn::Pool::MAX || pool.kernel <= MOST) continue;
+      diagnostics.error(node.span,
+          kj::str("layer `", node.name, "` takes the maximum over windows of ", pool.kernel, "×",
+              pool.kernel, ", but device `", device, "` computes at most ", MOST, "×", MOST),
+          "make the windows smaller, or choose cluster.devices = [\"cpu\"]");
+      return;
+    }
+  }
+}
+
 nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
     configs::Diagnostics& diagnostics) {
   auto shape = io::batchShapeOf(experiment.data.augment, facts.shape);
@@ -23,7 +42,10 @@ nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
       nn::buildGraph(experiment.model, nn::Shape{shape.channels, shape.height, shape.width},
           facts.classes, diagnostics, {.smoothing = float(experiment.train.labelSmoothing)});
   // A network that does not fit may have other keys.
-  if (diagnostics.count() == errorsBefore) experiment.train.rules.check(graph.keys, diagnostics);
+  if (diagnostics.count() == errorsBefore) {
+    experiment.train.rules.check(graph.keys, diagnostics);
+    checkPools(experiment, graph, diagnostics);
+  }
   return graph;
 }
 
