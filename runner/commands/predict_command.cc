@@ -107,12 +107,12 @@ public:
       kj::ArrayPtr<const float> logits) override {
     auto each = KJ_MAP(guess, guesses) {
       return kj::str("{\"class\":", inJson(guess.name), ",\"label\":", guess.label,
-          ",\"probability\":", inJson(guess.probability), "}");
+          ",\"probability\":", guess.probability, "}");
     };
     kj::String all;
     if (withLogits) {
       auto numbers = KJ_MAP(logit, logits) {
-        return inJson(logit);
+        return shortest(logit);
       };
       all = kj::str(",\"logits\":[", kj::strArray(numbers, ","), "]");
     }
