@@ -235,7 +235,7 @@ kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Ca
     }
   };
   KJ_IF_MAYBE(exception, kj::runCatchingExceptions(encode)) {
-    // The gradients are this worker's. The server has done nothing wrong, so it is not named.
+    // The gradients are this worker's, so the message must not name the server.
     failed->reject(kj::mv(*exception));
     return kj::NEVER_DONE;
   }

@@ -23,8 +23,8 @@ public:
   // `workers` is how many the file of the run names.
   explicit ValidatedEpochs(uint workers): named(workers) {}
 
-  // Takes the events that a launcher sees, in their order. Returns the epoch that all workers which
-  // the job has now have validated with this event. Null if there is none.
+  // Takes the events that a launcher sees, in their order. Returns an epoch if this event is the
+  // last of those by which all present workers have validated it. Otherwise returns null.
   kj::Maybe<ValidatedEpoch> take(Event::Reader event);
 
 private:
