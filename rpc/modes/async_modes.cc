@@ -31,9 +31,9 @@ public:
     }
     passesStaleness = reader.flag("staleness_aware",
         "Where every push is an update: divides the learning rate by the staleness of the "
-        "gradient, "
-        "if that is 2 or more. The staleness is the number of updates since the worker fetched the "
-        "values that the gradient was computed on (Zhang et al. 2016, arXiv 1511.05950).",
+        "gradient, if that is 2 or more. The staleness is the number of updates since the worker "
+        "fetched the values that the gradient was computed on (Zhang et al. 2016, arXiv "
+        "1511.05950).",
         false);
     if (reader.isManual() || row.has("compensation")) {
       compensation = reader.section("compensation",
