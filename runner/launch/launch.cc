@@ -36,6 +36,10 @@ bool hasEnded(const RunFolder& folder) {
   return kj::runCatchingExceptions(read) == nullptr && isLast(event);
 }
 
+bool saysOnlyThatCoordinatorIsGone(const Failure& failure) {
+  return failure.reason.endsWith(COORDINATOR_GONE);
+}
+
 }  // namespace
 
 Launch::Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher,
@@ -341,7 +345,11 @@ void Launch::fail(Failure failed) {
     }
   }
   bool nearer = true;
-  KJ_IF_MAYBE(known, failure) nearer = failed.rank < known->rank;
+  KJ_IF_MAYBE(known, failure) {
+    bool knowsMore =
+        saysOnlyThatCoordinatorIsGone(*known) && !saysOnlyThatCoordinatorIsGone(failed);
+    nearer = failed.rank < known->rank || (failed.rank == known->rank && knowsMore);
+  }
   if (failed.rank < Failure::LOST_A_PEER) causeFulfiller->fulfill();
   if (nearer) failure = kj::mv(failed);
   overFulfiller->fulfill();

@@ -119,6 +119,16 @@ TEST_CASE("Launch: reports a role's own failure rather than that others lost it"
   CHECK(failureOf(launch.run()) == "server 0 has no memory");
 }
 
+TEST_CASE("Launch: reports why the coordinator has left rather than that it has left") {
+  FakeLaunch launch([](FakeLaunch& all) {
+    auto gone = kj::str("server 0: the coordinator at 10.0.0.1:80", COORDINATOR_GONE);
+    all.fail(1, Failure::LOST_A_PEER, gone);
+    all.fail(0, Failure::LOST_A_PEER, "worker 1 closed its connection");
+    all.fail(2, Failure::LOST_A_PEER, gone);
+  });
+  CHECK(failureOf(launch.run()) == "worker 1 closed its connection");
+}
+
 TEST_CASE("Launch: reports a role that was killed rather than one that failed") {
   FakeLaunch launch([](FakeLaunch& all) {
     all.fail(2, Failure::FAILED, "worker 0 failed");

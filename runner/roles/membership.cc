@@ -108,14 +108,13 @@ kj::Exception lost(kj::StringPtr coordinator, kj::StringPtr how) {
       kj::str("the coordinator at ", coordinator, how));
 }
 
-constexpr kj::StringPtr GONE = " is gone; see there why the job has ended"_kj;
 constexpr kj::StringPtr DUMB = " does not answer"_kj;
 
 // Between two sentences about roles that are missing.
 constexpr auto PAUSE = 10 * kj::SECONDS;
 
 kj::Exception gone(kj::StringPtr coordinator) {
-  return lost(coordinator, GONE);
+  return lost(coordinator, COORDINATOR_GONE);
 }
 
 // Resolves to the first of these signals that this process gets.
@@ -230,8 +229,8 @@ public:
     request.setLostPeer(isOfOther);
     // How the coordinator was lost. Null if it was not.
     using Loss = kj::Maybe<kj::StringPtr>;
-    auto taken = request.send().then(
-        [](auto&&) -> Loss { return nullptr; }, [](kj::Exception&&) -> Loss { return GONE; });
+    auto taken = request.send().then([](auto&&) -> Loss { return nullptr; },
+        [](kj::Exception&&) -> Loss { return COORDINATOR_GONE; });
     auto late = timer.afterDelay(1 * kj::SECONDS).then([]() -> Loss { return DUMB; });
     return taken.exclusiveJoin(kj::mv(late))
         .then([this, isOfOther, reason = kj::mv(reason)](Loss loss) mutable {

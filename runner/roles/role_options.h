@@ -33,6 +33,9 @@ struct CopiedData {
 // a role is silent or cannot be reached.
 constexpr kj::StringPtr LOST_ROLE_LINE = "a role was lost"_kj;
 
+// How a role says that the coordinator has left without a word. The coordinator knows why.
+constexpr kj::StringPtr COORDINATOR_GONE = " is gone; see there why the job has ended"_kj;
+
 // The signal by which a launcher asks the coordinator to save the run now. The coordinator's
 // process captures it before it has a second thread, which the signal would end.
 constexpr int SAVE_SIGNAL = SIGUSR2;
