@@ -6,6 +6,7 @@
 #include <dnnl.hpp>
 
 #include "configs/language/failure.h"
+#include "nn/cpu/barrier.h"
 #include "nn/cpu/lowering.h"
 #include "nn/loops/floats.h"
 
@@ -164,6 +165,7 @@ private:
   kj::Array<float> plainLogits;
   kj::Vector<dnnl::stream> streams;
   kj::Vector<dnnl_stream_t> streamHandles;
+  Barrier barrier{lanes};
 
   kj::Own<ProgramPlan> lower(Phase phase, kj::Maybe<Profile&> profile) {
     OneThread scope;
@@ -216,9 +218,8 @@ private:
     meet();
   }
 
-  // Waits for the other lanes.
   void meet() {
-#pragma omp barrier
+    if (lanes > 1) barrier.meet();
   }
 };
 

@@ -83,15 +83,21 @@ struct Addresses {
 // Sets the bytes of the buffers and their offsets, in whole cache lines: see nn::pack().
 size_t pack(kj::ArrayPtr<Buffer* const> buffers);
 
-// Zeroed bytes on a cache line's boundary.
+// Zeroed bytes on a page's boundary, which take memory once they are touched. Large arenas get huge
+// pages where the system has them. With small pages, the processor's table of pages is too short
+// for a step's values.
 class Arena {
 public:
-  explicit Arena(size_t size);
+  explicit Arena(size_t size_bytes);
+  ~Arena() noexcept;
+  KJ_DISALLOW_COPY(Arena);
   byte* begin() { return start; }
-  uint64_t bytes() const { return memory.size(); }
+  uint64_t bytes() const { return size_bytes; }
 
 private:
-  kj::Array<byte> memory;
+  size_t size_bytes;
+  size_t mapped_bytes;
+  byte* mapped;
   byte* start;
 };
 

@@ -57,10 +57,18 @@ TEST_CASE("memory: buffers that live at the same moment never overlap, and begin
   }
 }
 
-TEST_CASE("memory: an arena is zero and begins on a cache line") {
-  Arena arena(100);
-  CHECK(reinterpret_cast<uintptr_t>(arena.begin()) % 64 == 0);
-  for (uint i = 0; i < 100; ++i) CHECK(arena.begin()[i] == 0);
+TEST_CASE("memory: an arena is zero, begins on a cache line, and can be written to its end") {
+  for (size_t size: {size_t(100), size_t(5'000'000)}) {
+    Arena arena(size);
+    CHECK(arena.bytes() == size);
+    CHECK(reinterpret_cast<uintptr_t>(arena.begin()) % 64 == 0);
+    size_t set = 0;
+    for (size_t i = 0; i < size; ++i) {
+      if (arena.begin()[i] != 0) ++set;
+      arena.begin()[i] = 1;
+    }
+    CHECK(set == 0);
+  }
 }
 
 }  // namespace
