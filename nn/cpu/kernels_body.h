@@ -97,7 +97,7 @@ struct Loops {
   template <After after>
   static V finish(V z) {
     if (after == After::RELU) return positive(z);
-    if (after == After::GELU) return S::mul(z, Math::normal(z).below);
+    if (after == After::GELU) return Math::gelu(z);
     return z;
   }
 

@@ -61,9 +61,22 @@ struct VectorMath {
     return {below, height};
   }
 
+  // Values that are stored as bfloat16 have functions of their own: they need fewer digits.
+  static V gelu(V x) {
+    if constexpr (requires { S::normalBelow(x); }) {
+      return S::mul(x, S::normalBelow(x));
+    } else {
+      return S::mul(x, normal(x).below);
+    }
+  }
+
   static V geluSlope(V x) {
-    Normal at = normal(x);
-    return S::fma(S::mul(x, at.height), S::set(0.39894228f), at.below);
+    if constexpr (requires { S::geluSlope(x); }) {
+      return S::geluSlope(x);
+    } else {
+      Normal at = normal(x);
+      return S::fma(S::mul(x, at.height), S::set(0.39894228f), at.below);
+    }
   }
 
   // Returns the values scaled up, and 0 for those that the mask takes away: see nn/dropout.h.

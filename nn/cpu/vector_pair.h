@@ -45,6 +45,14 @@ struct Pair {
   static Vector negatedFma(Vector a, Vector b, Vector c) {
     return {S::negatedFma(a.low, b.low, c.low), S::negatedFma(a.high, b.high, c.high)};
   }
+  // Of values that have such functions.
+  static Vector normalBelow(Vector x) requires(
+      requires(typename S::Vector v) { S::normalBelow(v); }) {
+    return {S::normalBelow(x.low), S::normalBelow(x.high)};
+  }
+  static Vector geluSlope(Vector x) requires(requires(typename S::Vector v) { S::geluSlope(v); }) {
+    return {S::geluSlope(x.low), S::geluSlope(x.high)};
+  }
   static Vector round(Vector a) { return {S::round(a.low), S::round(a.high)}; }
   static Vector powerOfTwo(Vector n) { return {S::powerOfTwo(n.low), S::powerOfTwo(n.high)}; }
   static Mask greater(Vector a, Vector b) {
