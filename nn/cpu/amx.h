@@ -14,19 +14,18 @@ namespace nn::cpu {
 // An AMX tile has 16 rows of 64 bytes. A product adds A · B to 16 × 16 floats, where A has 16 rows
 // of 32 bfloat16s, and B has 32 rows of 16.
 //
-// The rows of A are *images*, not pixels. So images come in groups of AMX_IMAGES, which lie
-// together pixel by pixel:
-//   channels/32 × height × width × 32 images × 32 channels
-// 32 images and 32 channels of one pixel are two tiles. A window that reaches over the edge of the
+// The rows of A are *images*, not pixels. So images come in groups of 16 or 32, which lie together
+// pixel by pixel:
+//   channels/32 × height × width × images × 32 channels
+// 16 images and 32 channels of one pixel are a tile. A window that reaches over the edge of the
 // image has fewer products, and needs no zeros around the image. A stride is only another list of
 // pixels. In the gradient of the weights the images of a pixel are what the sum runs over, so a
-// window moves by whole tiles.
-constexpr size_t AMX_IMAGES = 32;
+// window moves by whole tiles, or by halves of them.
 constexpr size_t AMX_CHANNELS = 32;
-constexpr size_t AMX_SIDE = 16;  // rows of a tile, and channels that a tile of sums has
-constexpr size_t AMX_PIXEL = AMX_IMAGES * AMX_CHANNELS;  // values of one pixel in a block
-constexpr size_t AMX_TILE = 512;                         // bfloat16s
-constexpr size_t AMX_SUMS = AMX_SIDE * AMX_SIDE;         // floats
+constexpr size_t AMX_SIDE = 16;            // rows of a tile, and channels that a tile of sums has
+constexpr size_t AMX_ROWS = 2 * AMX_SIDE;  // of the two tiles that are multiplied together
+constexpr size_t AMX_TILE = 512;           // bfloat16s
+constexpr size_t AMX_SUMS = AMX_SIDE * AMX_SIDE;  // floats
 
 // How many tiles of 16 channels, and blocks of 32, hold so many. Static, so that each file has its
 // own.
@@ -37,22 +36,27 @@ static constexpr size_t amxBlocks(size_t channels) {
   return (channels + AMX_CHANNELS - 1) / AMX_CHANNELS;
 }
 
-// A pixel of the input, and which weights of the window it meets.
+// Two tiles of the input, and which weights of the window they meet.
 struct AmxSource {
-  uint32_t pixel, tap;
+  uint32_t first, second, tap;
+};
+
+// Two tiles of the output that meet the same weights: 32 images of one pixel, or 16 of two. If they
+// are the same tile, it is alone. Their sources end where those of the next pair begin.
+struct AmxPair {
+  uint32_t first, second, sources;
 };
 
 // One group of images through a convolution: y = x * w + bias, or the gradient of the input as
-// another list of sources and weights. Pixel i of the output has the sources starts[i] …
-// starts[i + 1] - 1.
+// another list of sources and weights. Tiles count within a block of 32 channels.
 struct AmxProduct {
-  const uint32_t* starts;
+  const AmxPair* pairs;  // one more than are computed
   const AmxSource* sources;
   size_t taps;       // of the window
   size_t inBlocks;   // of 32 channels
-  size_t inPixels;   // of an image
+  size_t inStride;   // tiles from one of them to the next
   size_t outTiles;   // of 16 channels
-  size_t outPixels;  // of an image
+  size_t outStride;  // as inStride
   const Bfloat16* in;
   const Bfloat16* weights;  // see packWeights
   const float* bias;        // 16 per tile, or null
@@ -70,15 +74,18 @@ struct AmxWindow {
 };
 
 struct AmxLoops {
-  // Computes pixels begin … end - 1 of the output, in all its channels. Those that fill up the last
+  size_t images;  // of a group: 16 or 32
+
+  // Computes pairs begin … end - 1 of the output, in all its channels. Those that fill up the last
   // block become 0, or their bias.
   void (*multiply)(const AmxProduct& product, size_t begin, size_t end);
 
-  // sums += the gradient of the weights of one group, as tiles of 16 × 16 floats, inputs ×
-  // outputs: kernel row × tile of inputs × tile of outputs × kernel column. `scratch` has room for
-  // amxScratch(window) bfloat16s.
-  void (*accumulate)(const AmxWindow& window, const Bfloat16* x, const Bfloat16* dy, float* sums,
-      Bfloat16* scratch);
+  // sums += the gradient of the weights of one group, from rows begin … end - 1 of dy, as tiles of
+  // 16 × 16 floats, inputs × outputs: kernel row × tile of inputs × tile of outputs × kernel
+  // column. `scratch` has room for scratchValues(window) bfloat16s.
+  void (*accumulate)(const AmxWindow& window, const Bfloat16* x, const Bfloat16* dy, size_t begin,
+      size_t end, float* sums, Bfloat16* scratch);
+  size_t (*scratchValues)(const AmxWindow& window);
 
   // Packs floats w[output][input][tap] as tiles: tile of outputs × tap × block of inputs. Each has
   // 16 pairs of inputs × 16 outputs × 2 inputs, padded with zeros. Outputs are `outStride` floats
@@ -101,11 +108,8 @@ struct AmxLoops {
       size_t blocks, Bfloat16* to, size_t plane);
 };
 
-// How many bfloat16s `accumulate` needs.
-size_t amxScratch(const AmxWindow& window);
-
-// Both need AVX512_BF16, and give the same bits.
-extern const AmxLoops AMX_LOOPS;           // needs AMX_BF16, see hasAmx()
-extern const AmxLoops EMULATED_AMX_LOOPS;  // computes with FMA
+// Both kinds need AVX512_BF16, and give the same bits. The numbers are the images of a group.
+extern const AmxLoops AMX_LOOPS_16, AMX_LOOPS_32;                    // need AMX_BF16, see hasAmx()
+extern const AmxLoops EMULATED_AMX_LOOPS_16, EMULATED_AMX_LOOPS_32;  // compute with FMA
 
 }  // namespace nn::cpu

@@ -11,7 +11,7 @@ Bfloat16* bfloatsOf(const Addresses& memory, const Buffer& buffer) {
   return reinterpret_cast<Bfloat16*>(memory.floatsOf(buffer, 0));
 }
 
-// A task that calls work(step, chunk), with `floats` of scratch memory.
+// A task that calls work(step, chunk) for each share of a chunk, with `floats` of scratch memory.
 template <typename Work>
 kj::Own<Task> newScratchTask(Buffer& scratch, size_t floats, Work work) {
   struct WorkTask final: public Task {
@@ -26,30 +26,64 @@ kj::Own<Task> newScratchTask(Buffer& scratch, size_t floats, Work work) {
   return kj::heap<WorkTask>(scratch, floats, kj::mv(work));
 }
 
-// For each pixel of an output, the pixels of the input that it is made of.
-struct Sources {
-  kj::Array<uint32_t> starts;
-  kj::Array<AmxSource> list;
+// The pairs of tiles of an output, and the tiles of the input that they are made of.
+class Pairs {
+public:
+  kj::Array<AmxPair> list;  // and an end
+  kj::Array<AmxSource> sources;
 
   // `eachTap` calls f(row, column, tap) for the pixels of the input that pixel (y, x) of the output
-  // meets, some of which may lie outside of the image.
+  // meets, some of which may lie outside of the image. `tiles` has a pixel: one or two.
   template <typename EachTap>
-  Sources(Shape in, Shape out, EachTap eachTap) {
-    kj::Vector<uint32_t> starts;
-    kj::Vector<AmxSource> list;
+  Pairs(Shape in, Shape out, uint tiles, EachTap eachTap) {
+    kj::Vector<AmxPair> list;
+    kj::Vector<AmxSource> sources;
+    auto add = [&](const Pixel& a, const Pixel& b) {
+      uint second = tiles - 1;
+      list.add(AmxPair{a.tile, b.tile + second, uint32_t(sources.size())});
+      for (size_t i: kj::indices(a.sources)) {
+        sources.add(AmxSource{a.sources[i], b.sources[i] + second, a.taps[i]});
+      }
+    };
+    // Pixels that wait for a second one with the same taps.
+    kj::Vector<Pixel> waiting;
     for (uint y = 0; y < out.height; ++y) {
       for (uint x = 0; x < out.width; ++x) {
-        starts.add(list.size());
+        Pixel pixel{(y * out.width + x) * tiles};
         eachTap(y, x, [&](int row, int column, uint tap) {
           if (row < 0 || column < 0 || row >= int(in.height) || column >= int(in.width)) return;
-          list.add(AmxSource{uint32_t(row) * in.width + column, tap});
+          pixel.sources.add((uint32_t(row) * in.width + column) * tiles);
+          pixel.taps.add(tap);
         });
+        if (tiles == 2) {
+          add(pixel, pixel);
+          continue;
+        }
+        bool isPaired = false;
+        for (auto& other: waiting) {
+          if (other.taps.asPtr() != pixel.taps.asPtr()) continue;
+          add(other, pixel);
+          other = kj::mv(waiting.back());
+          waiting.removeLast();
+          isPaired = true;
+          break;
+        }
+        if (!isPaired) waiting.add(kj::mv(pixel));
       }
     }
-    starts.add(list.size());
-    this->starts = starts.releaseAsArray();
+    for (auto& alone: waiting) add(alone, alone);
+    list.add(AmxPair{0, 0, uint32_t(sources.size())});
     this->list = list.releaseAsArray();
+    this->sources = sources.releaseAsArray();
   }
+
+  size_t count() const { return list.size() - 1; }
+
+private:
+  struct Pixel {
+    uint32_t tile;
+    kj::Vector<uint32_t> sources = {}, taps = {};
+  };
 };
 
 class AmxConvolution final: public Convolution {
@@ -62,7 +96,7 @@ public:
         inputs(shape.in.channels),
         outputs(shape.out.channels),
         isPlain(shape.canBePlain && shape.in.channels <= PLAIN_CHANNELS),
-        ahead(forwardSources(shape, isPlain)) {
+        ahead(forwardPairs()) {
     if (!isPlain) return;
     inputs *= taps;
     taps = 1;
@@ -95,8 +129,8 @@ private:
   const AmxLoops& loops;
   size_t taps, inputs, outputs;  // of the convolution that the tiles compute
   const bool isPlain;
-  const Sources ahead;
-  kj::Maybe<Sources> back;  // of the gradient of the input
+  const Pairs ahead;
+  kj::Maybe<Pairs> back;  // of the gradient of the input
   // Of a window over plain pixels: where its values lie, and which of them lie inside of the image,
   // for each pixel of the output.
   kj::Array<int32_t> patchOffsets;
@@ -109,23 +143,40 @@ private:
   size_t weightSums() const { return amxTiles(inputs) * amxTiles(outputs) * taps * AMX_SUMS; }
   size_t sumFloats() const { return weightSums() + amxBlocks(outputs) * AMX_CHANNELS; }
 
-  // A sum belongs to a run of groups, and a lane has one sum or more. There are at least two, so
-  // that one lane adds as two do.
-  uint sums() const { return kj::min(kj::max(shape.lanes, 2u), shape.batch.groups()); }
-  uint sumOf(uint group) const {
-    uint i = uint64_t(group) * sums() / shape.batch.groups();
-    while (firstOf(i + 1) <= group) ++i;
-    return i;
+  // A sum belongs to a run of groups, or to a run of rows of each group where there are fewer
+  // groups than lanes. A lane has one sum or more. There are at least two, so that one lane adds as
+  // two do.
+  bool sumsRows() const {
+    uint groups = shape.batch.groups();
+    return groups == 1 || groups < shape.lanes;
   }
-  uint firstOf(uint sum) const { return uint64_t(shape.batch.groups()) * sum / sums(); }
+  uint sums() const {
+    uint most = kj::max(shape.lanes, 2u);
+    return sumsRows() ? most : kj::min(most, shape.batch.groups());
+  }
+  Range groupsOf(uint sum) const {
+    return sumsRows() ? Range{0, shape.batch.groups()}
+                      : Share{sum, sums()}.of(shape.batch.groups());
+  }
+  Range rowsOf(uint sum) const {
+    return sumsRows() ? Share{sum, sums()}.of(shape.out.height) : Range{0, shape.out.height};
+  }
+  // The sums that a lane computes.
+  Range sumsOf(const Share& share) const {
+    return sumsRows() ? share.of(sums()) : Range{0, sums()};
+  }
 
-  static Sources forwardSources(const ConvolutionShape& shape, bool isPlain) {
+  // The values of a pixel of a group, and its tiles, in a block of channels.
+  size_t pixelValues() const { return loops.images * AMX_CHANNELS; }
+  uint pixelTiles() const { return loops.images / AMX_SIDE; }
+
+  Pairs forwardPairs() const {
     if (isPlain) {
       // One row, whose patches lie side by side.
       Shape row = {0, 1, shape.out.width};
-      return Sources(row, row, [](uint y, uint x, auto f) { f(y, x, 0); });
+      return Pairs(row, row, pixelTiles(), [](uint y, uint x, auto f) { f(y, x, 0); });
     }
-    return Sources(shape.in, shape.out, [&](uint y, uint x, auto f) {
+    return Pairs(shape.in, shape.out, pixelTiles(), [&](uint y, uint x, auto f) {
       int top = int(y * shape.op.stride) - int(shape.op.pad);
       int left = int(x * shape.op.stride) - int(shape.op.pad);
       for (uint u = 0; u < shape.kernelHeight; ++u) {
@@ -136,9 +187,9 @@ private:
     });
   }
 
-  Sources backwardSources() const {
+  Pairs backwardPairs() const {
     int stride = shape.op.stride;
-    return Sources(shape.out, shape.in, [&](uint y, uint x, auto f) {
+    return Pairs(shape.out, shape.in, pixelTiles(), [&](uint y, uint x, auto f) {
       for (uint u = 0; u < shape.kernelHeight; ++u) {
         for (uint v = 0; v < shape.kernelWidth; ++v) {
           int row = int(y + shape.op.pad) - int(u), column = int(x + shape.op.pad) - int(v);
@@ -169,17 +220,17 @@ private:
   }
 
   // Of one row of the output.
-  size_t patchBfloats() const { return amxBlocks(inputs) * shape.out.width * AMX_PIXEL; }
+  size_t patchBfloats() const { return amxBlocks(inputs) * shape.out.width * pixelValues(); }
 
   // Writes the windows of row `y` of the output as pixels of a group. `images` images begin at
   // `pixels`. The last one also fills the group.
   void gatherRow(const float* pixels, size_t y, uint images, Bfloat16* to) const {
-    size_t blocks = amxBlocks(inputs), plane = shape.out.width * AMX_PIXEL;
-    for (size_t x = 0; x < shape.out.width; ++x, to += AMX_PIXEL) {
+    size_t blocks = amxBlocks(inputs), plane = shape.out.width * pixelValues();
+    for (size_t x = 0; x < shape.out.width; ++x, to += pixelValues()) {
       auto* masks = patchMasks.begin() + (y * shape.out.width + x) * blocks;
       auto corner = (ptrdiff_t(y * shape.op.stride) - shape.op.pad) * shape.in.width +
                     ptrdiff_t(x * shape.op.stride) - shape.op.pad;
-      for (uint n = 0; n < AMX_IMAGES; ++n) {
+      for (uint n = 0; n < loops.images; ++n) {
         const float* image = pixels + kj::min(n, images - 1) * shape.in.size();
         loops.gatherPatch(
             image + corner, patchOffsets.begin(), masks, blocks, to + n * AMX_CHANNELS, plane);
@@ -209,9 +260,9 @@ private:
     return window;
   }
 
-  AmxProduct productOf(const Sources& sources, Place to) const {
-    return {.starts = sources.starts.begin(),
-        .sources = sources.list.begin(),
+  AmxProduct productOf(const Pairs& pairs, Place to) const {
+    return {.pairs = pairs.list.begin(),
+        .sources = pairs.sources.begin(),
         .taps = taps,
         .bias = nullptr,
         .outIsFloats = to.element() == Element::FLOAT32};
@@ -226,28 +277,29 @@ kj::Own<Task> AmxConvolution::forward(Place x, Place y, Buffer& scratch) {
         auto* weights = bfloatsOf(step.memory, *arrays.forwardWeights);
         auto product = productOf(ahead, y);
         product.inBlocks = amxBlocks(inputs);
-        product.inPixels = isPlain ? shape.out.width : inPixels();
+        product.inStride = (isPlain ? shape.out.width : inPixels()) * pixelTiles();
         product.outTiles = amxTiles(outputs);
-        product.outPixels = outPixels();
+        product.outStride = outPixels() * pixelTiles();
         product.weights = weights;
         if (shape.addsBias) product.bias = reinterpret_cast<float*>(weights + forwardBfloats());
         product.write = Write::SET;
         const byte* from = step.memory.at(x, chunk);
         byte* to = step.memory.at(y, chunk);
+        auto rows = chunk.share.of(shape.out.height), pairs = chunk.share.of(ahead.count());
         for (uint n = 0; n < chunk.images; ++n, from += x.stride_bytes(), to += y.stride_bytes()) {
           product.out = to;
           if (!isPlain) {
             product.in = reinterpret_cast<const Bfloat16*>(from);
-            loops.multiply(product, 0, outPixels());
+            loops.multiply(product, pairs.begin, pairs.end);
             continue;
           }
           auto* row = reinterpret_cast<Bfloat16*>(step.memory.floatsOf(scratch, chunk.lane));
           product.in = row;
-          for (uint r = 0; r < shape.out.height; ++r) {
+          for (auto r = rows.begin; r < rows.end; ++r) {
             gatherRow(reinterpret_cast<const float*>(from), r,
                 shape.batch.imagesOf(chunk.first + n), row);
-            product.out = to + r * shape.out.width * AMX_PIXEL * bytesOf(y.element());
-            loops.multiply(product, 0, shape.out.width);
+            product.out = to + r * shape.out.width * pixelValues() * bytesOf(y.element());
+            loops.multiply(product, 0, ahead.count());
           }
         }
       });
@@ -256,28 +308,33 @@ kj::Own<Task> AmxConvolution::forward(Place x, Place y, Buffer& scratch) {
 kj::Own<Task> AmxConvolution::backwardWeights(Place x, Place dy, Buffer& scratch) {
   auto window = this->window();
   arrays.sums->values = sums() * sumFloats();
-  size_t scratchFloats = ((isPlain ? patchBfloats() : 0) + amxScratch(window)) / 2;
+  size_t scratchFloats = ((isPlain ? patchBfloats() : 0) + loops.scratchValues(window)) / 2;
   return newScratchTask(
       scratch, scratchFloats, [=, this, &scratch](const Step& step, const Chunk& chunk) {
         auto* work = reinterpret_cast<Bfloat16*>(step.memory.floatsOf(scratch, chunk.lane));
         const byte* images = step.memory.at(x, chunk);
         const byte* gradients = step.memory.at(dy, chunk);
         for (uint n = chunk.first; n < chunk.first + chunk.images; ++n) {
-          uint sum = sumOf(n);
-          float* to = step.memory.floatsOf(*arrays.sums, 0) + sum * sumFloats();
-          if (n == firstOf(sum)) memset(to, 0, sumFloats() * sizeof(float));
           auto* gradient = reinterpret_cast<const Bfloat16*>(gradients);
-          if (isPlain) {
-            for (uint r = 0; r < shape.out.height; ++r) {
-              gatherRow(reinterpret_cast<const float*>(images), r, shape.batch.imagesOf(n), work);
-              loops.accumulate(window, work, gradient + r * shape.out.width * AMX_PIXEL, to,
-                  work + patchBfloats());
+          auto own = sumsOf(chunk.share);
+          for (auto sum = own.begin; sum < own.end; ++sum) {
+            auto groups = groupsOf(sum), rows = rowsOf(sum);
+            if (n < groups.begin || n >= groups.end) continue;
+            float* to = step.memory.floatsOf(*arrays.sums, 0) + sum * sumFloats();
+            if (n == groups.begin) memset(to, 0, sumFloats() * sizeof(float));
+            if (isPlain) {
+              for (auto r = rows.begin; r < rows.end; ++r) {
+                gatherRow(reinterpret_cast<const float*>(images), r, shape.batch.imagesOf(n), work);
+                loops.accumulate(window, work, gradient + r * shape.out.width * pixelValues(), 0, 1,
+                    to, work + patchBfloats());
+              }
+            } else {
+              loops.accumulate(window, reinterpret_cast<const Bfloat16*>(images), gradient,
+                  rows.begin, rows.end, to, work);
             }
-          } else {
-            loops.accumulate(window, reinterpret_cast<const Bfloat16*>(images), gradient, to, work);
-          }
-          if (shape.addsBias) {
-            loops.addChannels(gradient, amxBlocks(outputs), outPixels(), to + weightSums());
+            if (shape.addsBias && rows.begin == 0 && rows.end > 0) {
+              loops.addChannels(gradient, amxBlocks(outputs), outPixels(), to + weightSums());
+            }
           }
           images += x.stride_bytes();
           gradients += dy.stride_bytes();
@@ -287,21 +344,22 @@ kj::Own<Task> AmxConvolution::backwardWeights(Place x, Place dy, Buffer& scratch
 
 kj::Own<Task> AmxConvolution::backwardData(Place dy, Place dx, Write write, Buffer&) {
   arrays.backwardWeights->values = backwardBfloats() / 2;
-  auto& sources = back.emplace(backwardSources());
-  return newTask([=, this, &sources](const Step& step, const Chunk& chunk) {
-    auto product = productOf(sources, dx);
+  auto& pairs = back.emplace(backwardPairs());
+  return newSharedTask([=, this, &pairs](const Step& step, const Chunk& chunk) {
+    auto product = productOf(pairs, dx);
     product.inBlocks = amxBlocks(outputs);
-    product.inPixels = outPixels();
+    product.inStride = outPixels() * pixelTiles();
     product.outTiles = amxTiles(inputs);
-    product.outPixels = inPixels();
+    product.outStride = inPixels() * pixelTiles();
     product.weights = bfloatsOf(step.memory, *arrays.backwardWeights);
     product.write = write;
     const byte* from = step.memory.at(dy, chunk);
     byte* to = step.memory.at(dx, chunk);
+    auto share = chunk.share.of(pairs.count());
     for (uint n = 0; n < chunk.images; ++n, from += dy.stride_bytes(), to += dx.stride_bytes()) {
       product.in = reinterpret_cast<const Bfloat16*>(from);
       product.out = to;
-      loops.multiply(product, 0, inPixels());
+      loops.multiply(product, share.begin, share.end);
     }
   });
 }

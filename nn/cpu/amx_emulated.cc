@@ -3,10 +3,7 @@
 
 namespace nn::cpu {
 
-constinit const AmxLoops EMULATED_AMX_LOOPS = AmxBody<EmulatedTiles>::TABLE;
-
-size_t amxScratch(const AmxWindow& window) {
-  return AmxBody<EmulatedTiles>::Rows(window).values(window);
-}
+constinit const AmxLoops EMULATED_AMX_LOOPS_16 = AmxBody<EmulatedTiles, 16>::TABLE;
+constinit const AmxLoops EMULATED_AMX_LOOPS_32 = AmxBody<EmulatedTiles, 32>::TABLE;
 
 }  // namespace nn::cpu

@@ -42,13 +42,14 @@ inline void transposeWords(__m512i* t, void* to) {
   }
 }
 
-template <typename T>
+// Of groups of IMAGES images.
+template <typename T, size_t IMAGES>
 struct AmxBody {
   // ---- y = x * w
 
-  // Writes the sums of a pixel's 32 images and 32 channels, a few images at a time, so that this
-  // happens while the tiles of the next pixel are multiplied. Tile 2·j + h has channels 16·j … and
-  // images 16·h ….
+  // Writes the sums of a pair's 32 rows and 32 channels, a few rows at a time, so that this happens
+  // while the tiles of the next pair are multiplied. Tile 2·j + h has channels 16·j … and the rows
+  // of the pair's tile h.
   template <size_t tiles>
   class Writer {
   public:
@@ -56,32 +57,36 @@ struct AmxBody {
       for (size_t j = 0; product.bias != nullptr && j < tiles; j++) {
         bias[j] = _mm512_loadu_ps(product.bias + (2 * block + j) * AMX_SIDE);
       }
-      plane = block * product.outPixels;
+      plane = block * product.outStride;
     }
 
-    void begin(const float* sums, size_t pixel) {
+    void begin(const float* sums, const AmxPair& pair) {
       from = sums;
-      at = (plane + pixel) * AMX_PIXEL;
+      at[0] = (plane + pair.first) * AMX_TILE;
+      at[1] = (plane + pair.second) * AMX_TILE;
       next = 0;
+      last = pair.first == pair.second ? AMX_SIDE : AMX_ROWS;
     }
 
-    void write(size_t images) {
-      size_t end = next + images < AMX_IMAGES ? next + images : AMX_IMAGES;
+    void write(size_t rows) {
+      size_t end = next + rows < last ? next + rows : last;
       if (product.outIsFloats) {
-        for (; next < end; next++) writeFloats(static_cast<float*>(product.out) + at);
+        for (; next < end; next++) writeFloats(static_cast<float*>(product.out) + place());
       } else {
-        for (; next < end; next++) writeRounded(static_cast<Bfloat16*>(product.out) + at);
+        for (; next < end; next++) writeRounded(static_cast<Bfloat16*>(product.out) + place());
       }
     }
-    void finish() { write(AMX_IMAGES); }
+    void finish() { write(AMX_ROWS); }
 
   private:
     const AmxProduct& product;
     __m512 bias[2] = {};
     size_t plane;
     const float* from = nullptr;
-    size_t at = 0;
-    size_t next = AMX_IMAGES;  // image
+    size_t at[2] = {};
+    size_t next = 0, last = 0;  // rows
+
+    size_t place() const { return at[next / AMX_SIDE] + next % AMX_SIDE * AMX_CHANNELS; }
 
     __m512 sum(size_t j) const {
       if (j >= tiles) return bias[j];
@@ -89,17 +94,16 @@ struct AmxBody {
       return _mm512_add_ps(_mm512_load_ps(tile + next % AMX_SIDE * AMX_SIDE), bias[j]);
     }
 
-    void writeFloats(float* pixel) const {
+    void writeFloats(float* row) const {
       for (size_t j = 0; j < 2; j++) {
-        float* to = pixel + next * AMX_CHANNELS + j * AMX_SIDE;
+        float* to = row + j * AMX_SIDE;
         __m512 value = sum(j);
         if (product.write == Write::ADD) value = _mm512_add_ps(value, _mm512_loadu_ps(to));
         _mm512_storeu_ps(to, value);
       }
     }
 
-    void writeRounded(Bfloat16* pixel) const {
-      Bfloat16* to = pixel + next * AMX_CHANNELS;
+    void writeRounded(Bfloat16* to) const {
       __m512 low = sum(0), high = sum(1);
       if (product.write == Write::ADD) {
         low = _mm512_add_ps(low, widened(to));
@@ -114,10 +118,10 @@ struct AmxBody {
     }
   };
 
-  // One product of a tile of images with one or two tiles of weights. The second tile of images
-  // lies behind the first.
+  // The products of two tiles of images with one or two tiles of weights.
   template <size_t tiles, bool streams>
-  static void multiplyBlock(const Bfloat16* a, const Bfloat16* b, size_t nextTile) {
+  static void multiplyBlock(
+      const Bfloat16* first, const Bfloat16* second, const Bfloat16* b, size_t nextTile) {
     auto loadWeights = [](auto tile, const Bfloat16* p) {
       if constexpr (streams) {
         T::template stream<tile.value>(p);
@@ -126,9 +130,9 @@ struct AmxBody {
       }
     };
     loadWeights(Number<6>(), b);
-    T::template stream<4>(a);
+    T::template stream<4>(first);
     T::template multiply<0, 4, 6>();
-    T::template stream<5>(a + AMX_TILE);
+    T::template stream<5>(second);
     T::template multiply<1, 5, 6>();
     if constexpr (tiles == 2) {
       loadWeights(Number<7>(), b + nextTile);
@@ -138,40 +142,44 @@ struct AmxBody {
   }
 
   template <size_t tiles, bool streams>
-  static void multiplyColumn(const AmxProduct& p, size_t block, size_t begin, size_t end) {
+  static void multiplyColumn(const AmxProduct& p, size_t block, size_t from, size_t to) {
     alignas(64) float sums[2][4 * AMX_SUMS];
     size_t tileWeights = p.taps * p.inBlocks * AMX_TILE;
     const Bfloat16* weights = p.weights + 2 * block * tileWeights;
     Writer<tiles> writer(p, block);
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = from; i < to; i++) {
       T::template zero<0>();
       T::template zero<1>();
       if constexpr (tiles == 2) {
         T::template zero<2>();
         T::template zero<3>();
       }
-      size_t steps = (p.starts[i + 1] - p.starts[i]) * p.inBlocks;
-      // Whole quarters of a tile, so that all images are written before the last products.
-      size_t images = steps == 0 ? AMX_IMAGES : ((AMX_IMAGES - 1) / steps + 4) & ~size_t(3);
-      for (uint32_t s = p.starts[i]; s < p.starts[i + 1]; s++) {
-        const Bfloat16* a = p.in + p.sources[s].pixel * AMX_PIXEL;
+      auto& pair = p.pairs[i];
+      uint32_t end = p.pairs[i + 1].sources;
+      size_t steps = (end - pair.sources) * p.inBlocks;
+      // Whole quarters of a tile, so that all rows are written before the last products.
+      size_t rows = steps == 0 ? AMX_ROWS : ((AMX_ROWS - 1) / steps + 4) & ~size_t(3);
+      for (uint32_t s = pair.sources; s < end; s++) {
+        const Bfloat16* first = p.in + p.sources[s].first * AMX_TILE;
+        const Bfloat16* second = p.in + p.sources[s].second * AMX_TILE;
         const Bfloat16* b = weights + p.sources[s].tap * p.inBlocks * AMX_TILE;
         for (size_t c = 0; c < p.inBlocks; c++) {
-          multiplyBlock<tiles, streams>(a, b, tileWeights);
-          writer.write(images);
-          a += p.inPixels * AMX_PIXEL;
+          multiplyBlock<tiles, streams>(first, second, b, tileWeights);
+          writer.write(rows);
+          first += p.inStride * AMX_TILE;
+          second += p.inStride * AMX_TILE;
           b += AMX_TILE;
         }
       }
       writer.finish();
-      float* to = sums[i % 2];
-      T::template store<0>(to);
-      T::template store<1>(to + AMX_SUMS);
+      float* sum = sums[i % 2];
+      T::template store<0>(sum);
+      T::template store<1>(sum + AMX_SUMS);
       if constexpr (tiles == 2) {
-        T::template store<2>(to + 2 * AMX_SUMS);
-        T::template store<3>(to + 3 * AMX_SUMS);
+        T::template store<2>(sum + 2 * AMX_SUMS);
+        T::template store<3>(sum + 3 * AMX_SUMS);
       }
-      writer.begin(to, i);
+      writer.begin(sum, pair);
     }
     writer.finish();
   }
@@ -193,12 +201,17 @@ struct AmxBody {
 
   // ---- The gradient of the weights
 
-  // to[tile of channels] = tiles of 16 pairs of images × 16 channels × 2 images, `plane` apart.
+  // The sum runs over the 32 rows of a tile: the images of one pixel, or of two.
+  static constexpr size_t TOGETHER = AMX_ROWS / IMAGES;   // pixels
+  static constexpr size_t PIXEL = IMAGES * AMX_CHANNELS;  // values of one, in a block of channels
+  static constexpr size_t PART = IMAGES * AMX_SIDE;       // the same, in a tile
+
+  // to[tile of channels] = pairs of images × 16 channels × 2 images, `plane` apart.
   static void interleave(
       const Bfloat16* pixel, size_t tiles, size_t blockStride, Bfloat16* to, size_t plane) {
     for (size_t t = 0; t < tiles; t++) {
       const Bfloat16* from = pixel + t / 2 * blockStride;
-      for (size_t r = 0; r < AMX_SIDE; r++) {
+      for (size_t r = 0; r < IMAGES / 2; r++) {
         const Bfloat16* images = from + 2 * r * AMX_CHANNELS;
         __m512i a = _mm512_loadu_si512(images), b = _mm512_loadu_si512(images + AMX_CHANNELS);
         _mm512_store_si512(to + t * plane + r * 32, pairImages(a, b, t % 2));
@@ -206,14 +219,20 @@ struct AmxBody {
     }
   }
 
-  // to[tile of channels] = tiles of 16 channels × 32 images, `plane` apart.
-  static void transpose(
-      const Bfloat16* pixel, size_t tiles, size_t blockStride, Bfloat16* to, size_t plane) {
+  // to[tile of channels] = tiles of 16 channels × the images of the pixels, `plane` apart. A pixel
+  // that is null is 0.
+  static void transpose(const Bfloat16* const (&pixels)[TOGETHER], size_t tiles, size_t blockStride,
+      Bfloat16* to, size_t plane) {
     for (size_t t = 0; t < tiles; t++) {
-      const Bfloat16* from = pixel + t / 2 * blockStride;
       __m512i rows[AMX_SIDE];
       for (size_t r = 0; r < AMX_SIDE; r++) {
-        const Bfloat16* images = from + 2 * r * AMX_CHANNELS;
+        const Bfloat16* pixel = pixels[r / (IMAGES / 2)];
+        if (TOGETHER > 1 && pixel == nullptr) {
+          rows[r] = _mm512_setzero_si512();
+          continue;
+        }
+        const Bfloat16* images =
+            pixel + t / 2 * blockStride + 2 * (r % (IMAGES / 2)) * AMX_CHANNELS;
         __m512i a = _mm512_loadu_si512(images), b = _mm512_loadu_si512(images + AMX_CHANNELS);
         rows[r] = pairImages(a, b, t % 2);
       }
@@ -223,26 +242,44 @@ struct AmxBody {
 
   // Rows of the input and of the output's gradient that are worked on together: transposed rows of
   // x in a ring, and interleaved rows of dy.
+  //
+  // Column kx of the window meets the columns of x that are kx - pad plus a multiple of the stride.
+  // So a row of x has its columns by phases: phase p has columns i · stride + p - pad. A row of dy
+  // has a pixel of zeros at both ends, if pixels come in twos.
   struct Rows {
     size_t rows;  // of the output
     size_t ring;  // of the input
-    size_t xPlane, dyPlane;
+    size_t phases, phaseTiles;
+    size_t xRow, dyRow;      // values of a row, in a tile of channels
+    size_t xPlane, dyPlane;  // from one tile to the next
 
     explicit Rows(const AmxWindow& w) {
       // In half of a second-level cache.
       constexpr size_t VALUES_MAX = 512 * 1024;
+      phases = w.stride < w.kernelWidth ? w.stride : w.kernelWidth;
+      size_t columns = (w.inWidth + w.stride - 1) / w.stride;
+      phaseTiles = (columns + TOGETHER - 1) / TOGETHER;
+      xRow = phases * phaseTiles * AMX_TILE;
+      dyRow = (w.outWidth + 2 * (TOGETHER - 1)) * PART;
       rows = w.outHeight;
       while (true) {
         ring = (rows - 1) * w.stride + w.kernelHeight;
         if (ring > w.inHeight) ring = w.inHeight;
-        xPlane = ring * w.inWidth * AMX_TILE;
-        dyPlane = rows * w.outWidth * AMX_TILE;
-        if (rows == 1 || w.inTiles * xPlane + w.outTiles * dyPlane <= VALUES_MAX) return;
+        xPlane = ring * xRow;
+        dyPlane = rows * dyRow;
+        if (rows == 1 || values(w) <= VALUES_MAX) return;
         rows = (rows + 1) / 2;
       }
     }
     size_t values(const AmxWindow& w) const { return w.inTiles * xPlane + w.outTiles * dyPlane; }
+
+    // The first i of a phase whose column lies in the image.
+    static size_t firstOf(const AmxWindow& w, size_t phase) {
+      return (w.pad + w.stride - 1 - phase) / w.stride;
+    }
   };
+
+  static size_t scratchValues(const AmxWindow& w) { return Rows(w).values(w); }
 
   template <int number>
   struct Number {
@@ -258,7 +295,7 @@ struct AmxBody {
   }
 
   // For `columns` neighbouring columns of the window, `ins` tiles of inputs and `outs` of outputs:
-  // up to six tiles of sums. Goes through the pixels of the input. Each is loaded once, and meets
+  // up to six tiles of sums. Goes through the tiles of the input. Each is loaded once, and meets
   // the pixels of dy whose windows have it in these columns.
   template <int columns, int ins, int outs>
   static void accumulateTiles(const AmxWindow& w, const Rows& rows, const Bfloat16* x,
@@ -280,33 +317,40 @@ struct AmxBody {
     for (size_t y = begin; y < end; y++) {
       size_t padded = y * w.stride + ky;
       if (padded < w.pad || padded - w.pad >= w.inHeight) continue;
-      const Bfloat16* xRow = x + (padded - w.pad) % rows.ring * w.inWidth * AMX_TILE;
-      const Bfloat16* dyRow = dy + (y - begin) * w.outWidth * AMX_TILE;
-      for (size_t px = 0; px < w.inWidth; px++) {
-        // Column kx + k of the window has this pixel where out · stride = corner - k.
-        size_t corner = px + w.pad - kx;
-        size_t outOf[columns];
-        bool meets[columns], meetsAny = false;
+      const Bfloat16* dyRow = dy + (y - begin) * rows.dyRow;
+      for (size_t phase = 0; phase < rows.phases; phase++) {
+        bool meetsPhase[columns];
+        size_t shifts[columns];
         for (size_t k = 0; k < columns; k++) {
-          size_t place = corner - k;  // wraps around below 0
-          outOf[k] = w.stride == 1 ? place : place / w.stride;
-          meets[k] = px + w.pad >= kx + k && outOf[k] < w.outWidth &&
-                     (w.stride == 1 || outOf[k] * w.stride == place);
-          meetsAny |= meets[k];
+          meetsPhase[k] = (kx + k) % w.stride == phase;
+          shifts[k] = (kx + k - phase) / w.stride;
         }
-        if (!meetsAny) continue;
-        each<ins>([&](auto c) {
-          T::template load<6>(xRow + c.value * rows.xPlane + px * AMX_TILE);
-          each<columns>([&](auto k) {
-            if (!meets[k.value]) return;
-            each<outs>([&](auto o) {
-              constexpr int tile =
-                  (decltype(k)::value * ins + decltype(c)::value) * outs + decltype(o)::value;
-              T::template load<7>(dyRow + o.value * rows.dyPlane + outOf[k.value] * AMX_TILE);
-              T::template multiply<tile, 6, 7>();
+        const Bfloat16* from =
+            x + (padded - w.pad) % rows.ring * rows.xRow + phase * rows.phaseTiles * AMX_TILE;
+        size_t i = Rows::firstOf(w, phase);
+        for (; i * w.stride + phase < w.inWidth + w.pad; i += TOGETHER, from += AMX_TILE) {
+          const Bfloat16* places[columns];
+          bool meets[columns], meetsAny = false;
+          for (size_t k = 0; k < columns; k++) {
+            size_t place = i + TOGETHER - 1 - shifts[k];  // wraps around below 0
+            meets[k] = meetsPhase[k] && place < w.outWidth + TOGETHER - 1;
+            places[k] = dyRow + place * PART;
+            meetsAny |= meets[k];
+          }
+          if (!meetsAny) continue;
+          each<ins>([&](auto c) {
+            T::template load<6>(from + c.value * rows.xPlane);
+            each<columns>([&](auto k) {
+              if (!meets[k.value]) return;
+              each<outs>([&](auto o) {
+                constexpr int tile =
+                    (decltype(k)::value * ins + decltype(c)::value) * outs + decltype(o)::value;
+                T::template load<7>(places[k.value] + o.value * rows.dyPlane);
+                T::template multiply<tile, 6, 7>();
+              });
             });
           });
-        });
+        }
       }
     }
     eachSum([](auto tile, float* p) { T::template store<decltype(tile)::value>(p); });
@@ -347,29 +391,54 @@ struct AmxBody {
     }
   }
 
-  static void accumulate(
-      const AmxWindow& w, const Bfloat16* x, const Bfloat16* dy, float* sums, Bfloat16* scratch) {
+  static void turnRow(
+      const AmxWindow& w, const Rows& rows, const Bfloat16* row, size_t inBlock, Bfloat16* to) {
+    for (size_t phase = 0; phase < rows.phases; phase++) {
+      Bfloat16* tile = to + phase * rows.phaseTiles * AMX_TILE;
+      size_t px = Rows::firstOf(w, phase) * w.stride + phase - w.pad;
+      for (; px < w.inWidth; px += TOGETHER * w.stride, tile += AMX_TILE) {
+        const Bfloat16* pixels[TOGETHER];
+        for (size_t k = 0; k < TOGETHER; k++) {
+          size_t at = px + k * w.stride;
+          pixels[k] = at < w.inWidth ? row + at * PIXEL : nullptr;
+        }
+        transpose(pixels, w.inTiles, inBlock, tile, rows.xPlane);
+      }
+    }
+  }
+
+  static void pairRow(
+      const AmxWindow& w, const Rows& rows, const Bfloat16* row, size_t outBlock, Bfloat16* to) {
+    for (size_t t = 0; TOGETHER > 1 && t < w.outTiles; t++) {
+      Bfloat16* tile = to + t * rows.dyPlane;
+      memset(static_cast<void*>(tile), 0, PART * sizeof(Bfloat16));
+      memset(static_cast<void*>(tile + rows.dyRow - PART), 0, PART * sizeof(Bfloat16));
+    }
+    to += (TOGETHER - 1) * PART;
+    for (size_t px = 0; px < w.outWidth; px++) {
+      interleave(row + px * PIXEL, w.outTiles, outBlock, to + px * PART, rows.dyPlane);
+    }
+  }
+
+  static void accumulate(const AmxWindow& w, const Bfloat16* x, const Bfloat16* dy, size_t begin,
+      size_t end, float* sums, Bfloat16* scratch) {
     Rows rows(w);
     Bfloat16* turned = scratch;
     Bfloat16* paired = scratch + w.inTiles * rows.xPlane;
-    size_t inBlock = w.inHeight * w.inWidth * AMX_PIXEL;
-    size_t outBlock = w.outPixels * AMX_PIXEL;
+    size_t inBlock = w.inHeight * w.inWidth * PIXEL, outBlock = w.outPixels * PIXEL;
     T::begin();
-    size_t have = 0;  // rows of x
-    for (size_t begin = 0; begin < w.outHeight; begin += rows.rows) {
-      size_t end = begin + rows.rows < w.outHeight ? begin + rows.rows : w.outHeight;
-      size_t reach = (end - 1) * w.stride + w.kernelHeight;
+    size_t have = begin * w.stride < w.pad ? 0 : begin * w.stride - w.pad;  // rows of x
+    for (size_t from = begin; from < end; from += rows.rows) {
+      size_t to = from + rows.rows < end ? from + rows.rows : end;
+      size_t reach = (to - 1) * w.stride + w.kernelHeight;
       size_t need = reach <= w.pad ? 0 : reach - w.pad;
       if (need > w.inHeight) need = w.inHeight;
       for (; have < need; have++) {
-        for (size_t px = 0; px < w.inWidth; px++) {
-          transpose(x + (have * w.inWidth + px) * AMX_PIXEL, w.inTiles, inBlock,
-              turned + (have % rows.ring * w.inWidth + px) * AMX_TILE, rows.xPlane);
-        }
+        turnRow(
+            w, rows, x + have * w.inWidth * PIXEL, inBlock, turned + have % rows.ring * rows.xRow);
       }
-      for (size_t i = 0; i < (end - begin) * w.outWidth; i++) {
-        interleave(dy + (begin * w.outWidth + i) * AMX_PIXEL, w.outTiles, outBlock,
-            paired + i * AMX_TILE, rows.dyPlane);
+      for (size_t y = from; y < to; y++) {
+        pairRow(w, rows, dy + y * w.outWidth * PIXEL, outBlock, paired + (y - from) * rows.dyRow);
       }
       for (size_t ky = 0; ky < w.kernelHeight; ky++) {
         for (size_t kx = 0; kx < w.kernelWidth;) {
@@ -377,7 +446,7 @@ struct AmxBody {
           auto with = left >= 3   ? accumulateColumns<3, 1, 2>
                       : left == 2 ? accumulateColumns<2, 1, 3>
                                   : accumulateColumns<1, 2, 3>;
-          with(w, rows, turned, paired, ky, kx, begin, end, sums);
+          with(w, rows, turned, paired, ky, kx, from, to, sums);
           kx += left >= 3 ? 3 : left;
         }
       }
@@ -442,7 +511,7 @@ struct AmxBody {
   static void addChannels(const Bfloat16* from, size_t blocks, size_t pixels, float* to) {
     for (size_t b = 0; b < blocks; b++, to += AMX_CHANNELS) {
       __m512 even = _mm512_setzero_ps(), odd = _mm512_setzero_ps();
-      for (size_t i = 0; i < pixels * AMX_IMAGES; i++, from += AMX_CHANNELS) {
+      for (size_t i = 0; i < pixels * IMAGES; i++, from += AMX_CHANNELS) {
         __m512i pairs = _mm512_loadu_si512(from);
         even = _mm512_add_ps(even, _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)));
         __m512i upper = _mm512_and_si512(pairs, _mm512_set1_epi32(int(0xffff0000)));
@@ -470,8 +539,10 @@ struct AmxBody {
     }
   }
 
-  static constexpr AmxLoops TABLE = {.multiply = multiply,
+  static constexpr AmxLoops TABLE = {.images = IMAGES,
+      .multiply = multiply,
       .accumulate = accumulate,
+      .scratchValues = scratchValues,
       .packWeights = packWeights,
       .unpackSums = unpackSums,
       .addChannels = addChannels,

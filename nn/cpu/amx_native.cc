@@ -3,6 +3,7 @@
 
 namespace nn::cpu {
 
-constinit const AmxLoops AMX_LOOPS = AmxBody<AmxTiles>::TABLE;
+constinit const AmxLoops AMX_LOOPS_16 = AmxBody<AmxTiles, 16>::TABLE;
+constinit const AmxLoops AMX_LOOPS_32 = AmxBody<AmxTiles, 32>::TABLE;
 
 }  // namespace nn::cpu

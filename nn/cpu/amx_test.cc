@@ -8,6 +8,7 @@
 #include <cmath>
 #include <dnnl.hpp>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "nn/cpu/instruction_set.h"
@@ -18,7 +19,12 @@ namespace {
 
 namespace cpu = nn::cpu;
 
-constexpr size_t G = cpu::AMX_IMAGES;
+// The processor's loops and the emulated ones, for groups of 16 and of 32 images.
+struct Sizes {
+  const cpu::AmxLoops &native, &emulated;
+};
+const Sizes SIZES[] = {{cpu::AMX_LOOPS_16, cpu::EMULATED_AMX_LOOPS_16},
+    {cpu::AMX_LOOPS_32, cpu::EMULATED_AMX_LOOPS_32}};
 
 bool canEmulate() {
   auto level = unsigned(dnnl::cpu_isa::avx512_core_bf16);
@@ -69,26 +75,27 @@ constexpr Case CASES[] = {
     {"rows that do not fit a cache", 256, 64, 9, 31, 3, 1, 1},
 };
 
-// Images in groups: their values by image, channel, row and column.
+// A group of images: their values by image, channel, row and column.
 struct Group {
-  size_t channels, height, width, blocks;
+  size_t images, channels, height, width, blocks;
   Aligned<Bfloat16> values;
 
-  Group(size_t channels, size_t height, size_t width)
-      : channels(channels),
+  Group(size_t images, size_t channels, size_t height, size_t width)
+      : images(images),
+        channels(channels),
         height(height),
         width(width),
         blocks((channels + 31) / 32),
-        values(blocks * height * width * cpu::AMX_PIXEL) {}
+        values(blocks * height * width * images * 32) {}
 
   size_t place(size_t n, size_t c, size_t y, size_t x) const {
-    return (((c / 32) * height + y) * width + x) * cpu::AMX_PIXEL + n * 32 + c % 32;
+    return ((((c / 32) * height + y) * width + x) * images + n) * 32 + c % 32;
   }
   float at(size_t n, size_t c, size_t y, size_t x) {
     return valueOf(values.begin()[place(n, c, y, x)]);
   }
   void draw(std::mt19937& random) {
-    for (size_t n = 0; n < G; ++n)
+    for (size_t n = 0; n < images; ++n)
       for (size_t c = 0; c < channels; ++c)
         for (size_t y = 0; y < height; ++y)
           for (size_t x = 0; x < width; ++x)
@@ -96,27 +103,45 @@ struct Group {
   }
 };
 
-struct Sources {
-  std::vector<uint32_t> starts;
-  std::vector<cpu::AmxSource> list;
+struct Pairs {
+  std::vector<cpu::AmxPair> list;
+  std::vector<cpu::AmxSource> sources;
 };
 
-Sources forwardSources(const Case& s) {
-  Sources sources;
+// A pixel of 16 images is alone, unless the one before it in its row meets the same places of the
+// window.
+Pairs forwardPairs(const Case& s, size_t images) {
+  uint32_t tiles = images / 16;
+  Pairs pairs;
+  std::vector<uint32_t> taps;  // of the pixel before
   for (size_t y = 0; y < s.outHeight(); ++y) {
     for (size_t x = 0; x < s.outWidth(); ++x) {
-      sources.starts.push_back(sources.list.size());
+      std::vector<uint32_t> ofPixel, from;
       for (size_t u = 0; u < s.kernel; ++u) {
         for (size_t v = 0; v < s.kernel; ++v) {
           size_t row = y * s.stride + u - s.pad, column = x * s.stride + v - s.pad;
           if (row >= s.height || column >= s.width) continue;
-          sources.list.push_back({uint32_t(row * s.width + column), uint32_t(u * s.kernel + v)});
+          from.push_back(uint32_t(row * s.width + column) * tiles);
+          ofPixel.push_back(uint32_t(u * s.kernel + v));
         }
       }
+      uint32_t tile = uint32_t(y * s.outWidth() + x) * tiles;
+      bool joins = tiles == 1 && x % 2 == 1 && ofPixel == taps;
+      if (joins) {
+        pairs.list.back().second = tile;
+        size_t first = pairs.list.back().sources;
+        for (size_t i = 0; i < from.size(); ++i) pairs.sources[first + i].second = from[i];
+      } else {
+        pairs.list.push_back({tile, tile + tiles - 1, uint32_t(pairs.sources.size())});
+        for (size_t i = 0; i < from.size(); ++i) {
+          pairs.sources.push_back({from[i], from[i] + tiles - 1, ofPixel[i]});
+        }
+      }
+      taps = ofPixel;
     }
   }
-  sources.starts.push_back(sources.list.size());
-  return sources;
+  pairs.list.push_back({0, 0, uint32_t(pairs.sources.size())});
+  return pairs;
 }
 
 // A case with its arrays.
@@ -126,10 +151,10 @@ struct Trial {
   Group x, dy;
   std::vector<float> weights, bias;
 
-  explicit Trial(const Case& shape)
+  Trial(const Case& shape, size_t images)
       : shape(shape),
-        x(shape.channels, shape.height, shape.width),
-        dy(shape.outputs, shape.outHeight(), shape.outWidth()),
+        x(images, shape.channels, shape.height, shape.width),
+        dy(images, shape.outputs, shape.outHeight(), shape.outWidth()),
         weights(shape.outputs * shape.channels * shape.taps()),
         bias((shape.outputs + 15) / 16 * 16) {
     x.draw(random);
@@ -143,26 +168,34 @@ struct Trial {
     Aligned<Bfloat16> packed(tiles * shape.taps() * x.blocks * cpu::AMX_TILE);
     loops.packWeights(weights.data(), shape.outputs, shape.channels * shape.taps(), shape.channels,
         shape.taps(), shape.taps(), packed.begin());
-    auto sources = forwardSources(shape);
-    Aligned<float> out(dy.blocks * pixels * cpu::AMX_PIXEL);
-    cpu::AmxProduct product = {.starts = sources.starts.data(),
-        .sources = sources.list.data(),
+    auto pairs = forwardPairs(shape, x.images);
+    Aligned<float> out(dy.blocks * pixels * x.images * 32);
+    cpu::AmxProduct product = {.pairs = pairs.list.data(),
+        .sources = pairs.sources.data(),
         .taps = shape.taps(),
         .inBlocks = x.blocks,
-        .inPixels = x.height * x.width,
+        .inStride = x.height * x.width * x.images / 16,
         .outTiles = tiles,
-        .outPixels = pixels,
+        .outStride = pixels * x.images / 16,
         .in = x.values.begin(),
         .weights = packed.begin(),
         .bias = bias.data(),
         .out = out.begin(),
         .outIsFloats = true,
         .write = cpu::Write::SET};
-    loops.multiply(product, 0, pixels / 2);
-    loops.multiply(product, pixels / 2, pixels);
+    size_t count = pairs.list.size() - 1;
+    loops.multiply(product, 0, count / 2);
+    loops.multiply(product, count / 2, count);
     product.write = cpu::Write::ADD;
-    loops.multiply(product, pixels - 1, pixels);
-    return {out.begin(), out.begin() + dy.blocks * pixels * cpu::AMX_PIXEL};
+    // The last pair, and with it the last pixel.
+    loops.multiply(product, count - 1, count);
+    return {out.begin(), out.begin() + dy.blocks * pixels * x.images * 32};
+  }
+
+  // The first pixel of the last pair.
+  size_t lastPair() const {
+    auto pairs = forwardPairs(shape, x.images);
+    return pairs.list[pairs.list.size() - 2].first / (x.images / 16);
   }
 
   cpu::AmxWindow window() const {
@@ -182,26 +215,40 @@ struct Trial {
   std::vector<float> accumulate(const cpu::AmxLoops& loops) {
     auto w = window();
     Aligned<float> sums(w.inTiles * w.outTiles * shape.taps() * cpu::AMX_SUMS);
-    Aligned<Bfloat16> scratch(cpu::amxScratch(w));
-    loops.accumulate(w, x.values.begin(), dy.values.begin(), sums.begin(), scratch.begin());
-    loops.accumulate(w, x.values.begin(), dy.values.begin(), sums.begin(), scratch.begin());
+    Aligned<Bfloat16> scratch(loops.scratchValues(w));
+    auto accumulate = [&](size_t begin, size_t end) {
+      loops.accumulate(
+          w, x.values.begin(), dy.values.begin(), begin, end, sums.begin(), scratch.begin());
+    };
+    accumulate(0, w.outHeight);
+    accumulate(0, w.outHeight / 2);
+    accumulate(w.outHeight / 2, w.outHeight);
     return {sums.begin(), sums.begin() + w.inTiles * w.outTiles * shape.taps() * cpu::AMX_SUMS};
   }
 };
 
+std::vector<std::pair<Case, const cpu::AmxLoops*>> trials() {
+  std::vector<std::pair<Case, const cpu::AmxLoops*>> all;
+  for (auto& shape: CASES) {
+    for (auto& size: SIZES) all.push_back({shape, &size.emulated});
+  }
+  return all;
+}
+
 TEST_CASE("amx: products of tiles are a convolution") {
   if (!canEmulate()) SKIP_CASE("needs AVX512_BF16");
-  for (auto& shape: CASES) {
+  for (auto [shape, loops]: trials()) {
     CAPTURE(shape.name);
-    Trial trial(shape);
-    auto out = trial.multiply(cpu::EMULATED_AMX_LOOPS);
+    Trial trial(shape, loops->images);
+    auto out = trial.multiply(*loops);
     double worst = 0;
     bool paddingIsZero = true;
     size_t pixels = trial.dy.height * trial.dy.width;
-    for (size_t n = 0; n < G; n += 7) {
+    auto last = trial.lastPair();
+    for (size_t n = 0; n < loops->images; n += 7) {
       for (size_t k = 0; k < trial.dy.blocks * 32; ++k) {
         for (size_t i = 0; i < pixels; ++i) {
-          double value = out[((k / 32) * pixels + i) * cpu::AMX_PIXEL + n * 32 + k % 32];
+          double value = out[(((k / 32) * pixels + i) * loops->images + n) * 32 + k % 32];
           if (k >= shape.outputs) {
             paddingIsZero &= value == 0;
             continue;
@@ -217,8 +264,8 @@ TEST_CASE("amx: products of tiles are a convolution") {
               sum += double(trial.x.at(n, c, row, column)) * w;
             }
           }
-          // The last pixel was added to itself.
-          if (i == pixels - 1) sum *= 2;
+          // The last pair was added to itself.
+          if (i >= last) sum *= 2;
           worst = std::max(worst, std::abs(value - sum));
         }
       }
@@ -230,11 +277,11 @@ TEST_CASE("amx: products of tiles are a convolution") {
 
 TEST_CASE("amx: gradients of weights are sums over images and pixels") {
   if (!canEmulate()) SKIP_CASE("needs AVX512_BF16");
-  for (auto& shape: CASES) {
+  for (auto [shape, loops]: trials()) {
     CAPTURE(shape.name);
-    Trial trial(shape);
+    Trial trial(shape, loops->images);
     auto w = trial.window();
-    auto sums = trial.accumulate(cpu::EMULATED_AMX_LOOPS);
+    auto sums = trial.accumulate(*loops);
     double worst = 0;
     for (size_t k = 0; k < shape.outputs; k += 3) {
       for (size_t c = 0; c < shape.channels; c += 3) {
@@ -244,7 +291,7 @@ TEST_CASE("amx: gradients of weights are sums over images and pixels") {
             size_t row = i / w.outWidth * shape.stride + t / shape.kernel - shape.pad;
             size_t column = i % w.outWidth * shape.stride + t % shape.kernel - shape.pad;
             if (row >= shape.height || column >= shape.width) continue;
-            for (size_t n = 0; n < G; ++n) {
+            for (size_t n = 0; n < loops->images; ++n) {
               sum += double(trial.x.at(n, c, row, column)) *
                      trial.dy.at(n, k, i / w.outWidth, i % w.outWidth);
             }
@@ -257,7 +304,7 @@ TEST_CASE("amx: gradients of weights are sums over images and pixels") {
         }
       }
     }
-    CHECK(worst < 1e-4 * std::sqrt(double(G * w.outHeight * w.outWidth)));
+    CHECK(worst < 1e-4 * std::sqrt(double(loops->images * w.outHeight * w.outWidth)));
   }
 }
 
@@ -265,24 +312,29 @@ TEST_CASE("amx: the processor's tiles give the bits of the emulated ones") {
   if (!hasAmx()) SKIP_CASE("no AMX here");
   for (auto& shape: CASES) {
     CAPTURE(shape.name);
-    Trial trial(shape);
-    CHECK(trial.multiply(cpu::AMX_LOOPS) == trial.multiply(cpu::EMULATED_AMX_LOOPS));
-    CHECK(trial.accumulate(cpu::AMX_LOOPS) == trial.accumulate(cpu::EMULATED_AMX_LOOPS));
+    for (auto& size: SIZES) {
+      Trial trial(shape, size.native.images);
+      CHECK(trial.multiply(size.native) == trial.multiply(size.emulated));
+      CHECK(trial.accumulate(size.native) == trial.accumulate(size.emulated));
+    }
   }
 }
 
-// A product of one pixel of 32 images and 32 channels.
+// The values of 32 images and 32 channels.
+constexpr size_t PIXEL = 32 * 32;
+
+// A product of one such pixel.
 std::vector<float> multiplyOne(const cpu::AmxLoops& loops, Bfloat16* x, Bfloat16* weights) {
-  Aligned<float> out(cpu::AMX_PIXEL);
-  uint32_t starts[] = {0, 1};
-  cpu::AmxSource source = {0, 0};
-  loops.multiply({.starts = starts,
+  Aligned<float> out(PIXEL);
+  cpu::AmxPair pairs[] = {{0, 1, 0}, {0, 0, 1}};
+  cpu::AmxSource source = {0, 1, 0};
+  loops.multiply({.pairs = pairs,
                      .sources = &source,
                      .taps = 1,
                      .inBlocks = 1,
-                     .inPixels = 1,
+                     .inStride = 2,
                      .outTiles = 2,
-                     .outPixels = 1,
+                     .outStride = 2,
                      .in = x,
                      .weights = weights,
                      .bias = nullptr,
@@ -290,20 +342,20 @@ std::vector<float> multiplyOne(const cpu::AmxLoops& loops, Bfloat16* x, Bfloat16
                      .outIsFloats = true,
                      .write = cpu::Write::SET},
       0, 1);
-  return {out.begin(), out.begin() + cpu::AMX_PIXEL};
+  return {out.begin(), out.begin() + PIXEL};
 }
 
 TEST_CASE("amx: the processor's tiles round and flush any bits as the emulated ones do") {
   if (!hasAmx()) SKIP_CASE("no AMX here");
   std::mt19937 random(1);
   for (uint i = 0; i < 1000; ++i) {
-    Aligned<Bfloat16> x(cpu::AMX_PIXEL), weights(2 * cpu::AMX_TILE);
+    Aligned<Bfloat16> x(PIXEL), weights(2 * cpu::AMX_TILE);
     // Finite numbers of any size, denormal ones too.
     auto draw = [&](Bfloat16& value) { value.bits = uint16_t(random() & 0xbfff); };
-    for (size_t j = 0; j < cpu::AMX_PIXEL; ++j) draw(x.begin()[j]);
+    for (size_t j = 0; j < PIXEL; ++j) draw(x.begin()[j]);
     for (size_t j = 0; j < 2 * cpu::AMX_TILE; ++j) draw(weights.begin()[j]);
-    auto found = multiplyOne(cpu::AMX_LOOPS, x.begin(), weights.begin());
-    auto expected = multiplyOne(cpu::EMULATED_AMX_LOOPS, x.begin(), weights.begin());
+    auto found = multiplyOne(cpu::AMX_LOOPS_32, x.begin(), weights.begin());
+    auto expected = multiplyOne(cpu::EMULATED_AMX_LOOPS_32, x.begin(), weights.begin());
     REQUIRE(memcmp(found.data(), expected.data(), found.size() * sizeof(float)) == 0);
   }
 }
@@ -312,10 +364,10 @@ TEST_CASE("amx: emulated tiles take denormal numbers for 0, and make none") {
   if (!canEmulate()) SKIP_CASE("needs AVX512_BF16");
   constexpr Bfloat16 ONE = {0x3f80}, DENORMAL = {0x0040}, LEAST = {0x0080}, HALF = {0x3f00};
   auto first = [](Bfloat16 a, Bfloat16 b) {
-    Aligned<Bfloat16> x(cpu::AMX_PIXEL), weights(2 * cpu::AMX_TILE);
+    Aligned<Bfloat16> x(PIXEL), weights(2 * cpu::AMX_TILE);
     x.begin()[0] = a;
     weights.begin()[0] = b;
-    return multiplyOne(cpu::EMULATED_AMX_LOOPS, x.begin(), weights.begin())[0];
+    return multiplyOne(cpu::EMULATED_AMX_LOOPS_32, x.begin(), weights.begin())[0];
   };
   CHECK(first(ONE, ONE) == 1);
   CHECK(first(ONE, LEAST) == valueOf(LEAST));

@@ -128,23 +128,26 @@ kj::Own<Task> unblockTo(Extent extent, Batch batch, Place blocked, Place plain) 
 
 kj::Own<Task> copy(size_t values, Place from, Place to, Write write) {
   if (from.element() == to.element()) {
-    return newImageTask(
-        [=](const Step& step, uint, const byte* source, byte* target) {
-          step.kernelsFor(to).copy(source, target, write, values);
+    return newValueTask(
+        values,
+        [=](const Step& step, size_t count, const byte* source, byte* target) {
+          step.kernelsFor(to).copy(source, target, write, count);
         },
         from, to);
   }
   if (from.element() == Element::FLOAT32) {
-    return newImageTask(
-        [=](const Step& step, uint, const byte* source, byte* target) {
-          step.kernelsFor(to).round(reinterpret_cast<const float*>(source), target, write, values);
+    return newValueTask(
+        values,
+        [=](const Step& step, size_t count, const byte* source, byte* target) {
+          step.kernelsFor(to).round(reinterpret_cast<const float*>(source), target, write, count);
         },
         from, to);
   }
   KJ_REQUIRE(write == Write::SET);
-  return newImageTask(
-      [=](const Step& step, uint, const byte* source, byte* target) {
-        step.kernelsFor(from).widen(source, reinterpret_cast<float*>(target), values);
+  return newValueTask(
+      values,
+      [=](const Step& step, size_t count, const byte* source, byte* target) {
+        step.kernelsFor(from).widen(source, reinterpret_cast<float*>(target), count);
       },
       from, to);
 }

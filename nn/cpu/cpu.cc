@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <dnnl.hpp>
+#include <utility>
 
 #include "configs/language/failure.h"
 #include "nn/cpu/barrier.h"
@@ -19,16 +20,29 @@ bool has(dnnl::cpu_isa level) {
   return (bits & uint(level)) == uint(level);
 }
 
-const Kernels& kernelsFor(Element element, uint images, uint lanes) {
+// Whether groups of 16 images keep two threads busy for less time than groups of 32, or take less
+// work in all: the last group may not be full. The number of threads does not count, because it
+// must not change the bits. Otherwise groups of 32 are faster: neighbouring pixels of an image that
+// meet the same weights come in twos.
+bool winsBySmallGroups(uint images) {
+  auto costs = [&](uint group) {
+    uint groups = Batch{images, group}.groups();
+    return std::pair((groups + 1) / 2 * group, groups * group);
+  };
+  return costs(16) < costs(32);
+}
+
+const Kernels& kernelsFor(Element element, uint images) {
   auto level = instructionSet();
   if (level == "avx2") return AVX2_KERNELS;
-  auto& amx = hasAmx() ? AMX_KERNELS : EMULATED_AMX_KERNELS;
-  // A lane without a group of images would have nothing to do, and groups that are mostly filled up
-  // would cost more than they gain.
-  uint groups = Batch{images, amx.group}.groups();
-  bool fits = groups >= lanes && 2 * images >= groups * amx.group;
-  bool usesAmx = level == "avx512_amx" && element == Element::BFLOAT16 && fits;
-  return usesAmx ? amx : AVX512_KERNELS;
+  if (level != "avx512_amx" || element != Element::BFLOAT16) return AVX512_KERNELS;
+  bool isSmall = winsBySmallGroups(images);
+  auto& native = isSmall ? AMX_KERNELS_16 : AMX_KERNELS_32;
+  auto& emulated = isSmall ? EMULATED_AMX_KERNELS_16 : EMULATED_AMX_KERNELS_32;
+  // Groups that are mostly filled up would cost more than they gain.
+  uint filled = Batch{images, native.group}.groups() * native.group;
+  if (2 * images < filled) return AVX512_KERNELS;
+  return hasAmx() ? native : emulated;
 }
 
 Element elementOf(Precision precision) {
@@ -60,7 +74,7 @@ public:
         flatParameters(zeros(graph.parameters)),
         flatGradients(zerosIn(options.gradients, graph.parameters)),
         flatStatistics(zeros(graph.statisticsSize)),
-        step{.kernels = kernelsFor(element, images, lanes)},
+        step{.kernels = kernelsFor(element, images)},
         training(lower(Phase::TRAIN, options.profile)),
         validation(lower(Phase::VALIDATE, nullptr)),
         batch(kj::max(training->batch_bytes, validation->batch_bytes)),
@@ -205,7 +219,10 @@ private:
     for (auto p = stages.begin; p < stages.end; ++p) {
       auto& stage = *last->stages[p];
       for (auto& chunk: stage.chunks[lane]) {
-        for (auto& task: stage.tasks) task->run(step, chunk);
+        for (auto& task: stage.tasks) {
+          task->run(step, chunk);
+          if (last->sharesChunks) meet();
+        }
       }
       meet();
       runTogether(lane, stage.batchTasks);

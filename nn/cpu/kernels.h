@@ -127,7 +127,7 @@ struct ValueKernels {
 
 struct Kernels {
   unsigned block;  // channels
-  unsigned group;  // images that lie together: 1, or AMX_IMAGES
+  unsigned group;  // images that lie together: 1, or 16 or 32 for AMX
   ValueKernels floats;
   const ValueKernels* bfloat16s;  // null if the instruction set has none
 
@@ -158,8 +158,8 @@ struct Kernels {
 extern const Kernels AVX2_KERNELS;
 extern const Kernels AVX512_KERNELS;  // its table `bfloat16s` needs AVX512_BF16 too
 extern const ValueKernels AVX512_BFLOAT16_KERNELS;
-// For groups of images. Both need AVX512_BF16, and give the same bits.
-extern const Kernels AMX_KERNELS;  // needs AMX_BF16, see hasAmx()
-extern const Kernels EMULATED_AMX_KERNELS;
+// For groups of 16 and of 32 images. Both kinds need AVX512_BF16, and give the same bits.
+extern const Kernels AMX_KERNELS_16, AMX_KERNELS_32;  // need AMX_BF16, see hasAmx()
+extern const Kernels EMULATED_AMX_KERNELS_16, EMULATED_AMX_KERNELS_32;
 
 }  // namespace nn::cpu

@@ -4,11 +4,15 @@
 
 namespace nn::cpu {
 namespace {
-constinit const ValueKernels BFLOAT16S = GroupLoops<Avx512Bf16, Bfloat16>::TABLE;
-}
+constinit const ValueKernels OF_16 = GroupLoops<Avx512Bf16, Bfloat16, 16>::TABLE;
+constinit const ValueKernels OF_32 = GroupLoops<Avx512Bf16, Bfloat16, 32>::TABLE;
+}  // namespace
 
-constinit const Kernels AMX_KERNELS = groupKernelsOf<Avx512>(&BFLOAT16S, &AMX_LOOPS);
-constinit const Kernels EMULATED_AMX_KERNELS =
-    groupKernelsOf<Avx512>(&BFLOAT16S, &EMULATED_AMX_LOOPS);
+constinit const Kernels AMX_KERNELS_16 = groupKernelsOf<Avx512, 16>(&OF_16, &AMX_LOOPS_16);
+constinit const Kernels AMX_KERNELS_32 = groupKernelsOf<Avx512, 32>(&OF_32, &AMX_LOOPS_32);
+constinit const Kernels EMULATED_AMX_KERNELS_16 =
+    groupKernelsOf<Avx512, 16>(&OF_16, &EMULATED_AMX_LOOPS_16);
+constinit const Kernels EMULATED_AMX_KERNELS_32 =
+    groupKernelsOf<Avx512, 32>(&OF_32, &EMULATED_AMX_LOOPS_32);
 
 }  // namespace nn::cpu

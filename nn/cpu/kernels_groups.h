@@ -9,23 +9,25 @@
 namespace nn::cpu {
 namespace {
 
-// `S` is a vector type's operations, see vector_avx512.h; it loads and stores `E`.
-template <typename S, typename E>
+// `S` is a vector type's operations, see vector_avx512.h; it loads and stores `E`. Groups have
+// IMAGES images.
+template <typename S, typename E, size_t IMAGES>
 struct GroupLoops {
   using V = typename S::Vector;
   using Math = VectorMath<S>;
   // A pixel of an image has two vectors of channels.
   static_assert(AMX_CHANNELS == 2 * S::WIDTH);
-  using Channels = Loops<Pair<S>, E, AMX_IMAGES>;
-  using Windows = WindowLoops<S, E, AMX_PIXEL>;
+  static constexpr size_t PIXEL = IMAGES * AMX_CHANNELS;
+  using Channels = Loops<Pair<S>, E, IMAGES>;
+  using Windows = WindowLoops<S, E, PIXEL>;
   using Values = Loops<S, E>;
 
   template <Write write>
   static void dropAs(const E* from, const DropoutMask& mask, E* to, size_t blocks, size_t pixels) {
     for (size_t c = 0; c < blocks * AMX_CHANNELS; c += S::WIDTH) {
       auto index = Math::wordsBy(pixels) + uint32_t(c * pixels);  // of the first pixel
-      size_t at = c / AMX_CHANNELS * pixels * AMX_PIXEL + c % AMX_CHANNELS;
-      for (size_t i = 0; i < pixels; i++, at += AMX_PIXEL) {
+      size_t at = c / AMX_CHANNELS * pixels * PIXEL + c % AMX_CHANNELS;
+      for (size_t i = 0; i < pixels; i++, at += PIXEL) {
         V value = Math::kept(S::load(from + at), index + uint32_t(i), mask);
         S::store(to + at, write == Write::ADD ? S::add(S::load(to + at), value) : value);
       }
@@ -64,11 +66,11 @@ struct GroupLoops {
 };
 
 // `bfloat16s` is the table of the same loops over bfloat16s.
-template <typename S>
+template <typename S, size_t IMAGES>
 constexpr Kernels groupKernelsOf(const ValueKernels* bfloat16s, const AmxLoops* amx) {
   return {.block = AMX_CHANNELS,
-      .group = AMX_IMAGES,
-      .floats = GroupLoops<S, float>::TABLE,
+      .group = IMAGES,
+      .floats = GroupLoops<S, float, IMAGES>::TABLE,
       .bfloat16s = bfloat16s,
       .combineStatistics = FloatLoops<Pair<S>>::combineStatistics,
       .sumPartials = FloatLoops<Pair<S>>::sumPartials,

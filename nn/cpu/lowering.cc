@@ -24,10 +24,14 @@ size_t chunkValues(const PlanBuilder& builder) {
   return builder.block == 8 ? 256 * 1024 : 1024 * 1024;
 }
 
+bool sharesChunks(const PlanBuilder& builder) {
+  return builder.batch.groups() < builder.lanes;
+}
+
 // Cuts `count` images from `first` on into chunks of at most `most` images. Each size of chunk
 // needs primitives of its own. So all chunks get one size, unless they would have to be less than
 // half as large.
-kj::Array<const Chunk> cutShare(uint lane, uint first, uint count, uint most) {
+kj::Array<const Chunk> cut(uint lane, Share share, uint first, uint count, uint most) {
   uint chunks = (count + most - 1) / most;
   for (uint more = chunks; more <= 2 * chunks && more <= count; ++more) {
     if (count % more == 0) {
@@ -38,7 +42,7 @@ kj::Array<const Chunk> cutShare(uint lane, uint first, uint count, uint most) {
   auto result = kj::heapArrayBuilder<const Chunk>(chunks);
   for (uint i = 0; i < chunks; ++i) {
     uint begin = uint64_t(count) * i / chunks, end = uint64_t(count) * (i + 1) / chunks;
-    result.add(Chunk{lane, first + begin, end - begin, i == 0});
+    result.add(Chunk{lane, first + begin, end - begin, i == 0, share});
   }
   return result.finish();
 }
@@ -52,9 +56,10 @@ void cutChunks(PlanBuilder& builder) {
     auto chunks = kj::heapArrayBuilder<kj::Array<const Chunk>>(builder.lanes);
     uint largest = 0;
     for (uint lane = 0; lane < builder.lanes; ++lane) {
-      uint first = uint64_t(images) * lane / builder.lanes,
-           end = uint64_t(images) * (lane + 1) / builder.lanes;
-      chunks.add(cutShare(lane, first, end - first, most));
+      Share part = {lane, builder.lanes};
+      auto own = part.of(images);
+      chunks.add(sharesChunks(builder) ? cut(lane, part, 0, images, most)
+                                       : cut(lane, {}, own.begin, own.size(), most));
       for (auto& chunk: chunks[lane]) largest = kj::max(largest, chunk.images);
     }
     stage->chunks = chunks.finish();
@@ -122,6 +127,7 @@ kj::Own<ProgramPlan> planFor(const Graph& graph, Phase phase, uint images, uint 
   KJ_IF_MAYBE(to, profile) builder.setProfile(*to);
   addForward(builder, engine);
   if (phase == Phase::TRAIN) addBackward(builder);
+  builder.plan->sharesChunks = sharesChunks(builder);
   cutChunks(builder);
   prepare(builder);
   packMemory(*builder.plan);

@@ -10,11 +10,21 @@
 
 #include "nn/element.h"
 #include "nn/lifetimes.h"
+#include "nn/network/graph.h"
 
 namespace nn::cpu {
 
 using kj::byte;
 using kj::uint;
+
+// What a lane does of a chunk: part 0 … parts - 1 of the work of each task. There is more than one
+// part if a batch has fewer groups of images than there are lanes.
+struct Share {
+  uint part = 0, parts = 1;
+
+  bool isFirst() const { return part == 0; }
+  Range of(size_t count) const { return {count * part / parts, count * (part + 1) / parts}; }
+};
 
 // The images first … first + images of a batch, worked on by one lane (a thread with its own
 // scratch memory). They are groups of images if these lie together: see Batch.
@@ -23,6 +33,10 @@ struct Chunk {
   uint first;
   uint images;
   bool opening;  // the lane's first chunk of this stage
+  Share share = {};
+
+  // Lanes that share a chunk have its images in the scratch memory of the first one.
+  uint home() const { return share.parts > 1 ? 0 : lane; }
 };
 
 // Values that a step needs from one moment to another. The moments of a batch buffer are stages.
@@ -66,7 +80,7 @@ struct Addresses {
     size_t first =
         place.shift + (buffer.home == Buffer::SCRATCH ? 0 : chunk.first * place.stride());
     byte* home = buffer.home == Buffer::PIXELS ? reinterpret_cast<byte*>(const_cast<float*>(pixels))
-                                               : of(buffer, chunk.lane);
+                                               : of(buffer, chunk.home());
     return home + first * bytesOf(buffer.element);
   }
   // The same for places and buffers that hold floats.

@@ -6,8 +6,8 @@
 
 namespace nn::cpu {
 
-Channels Norm::channelsIn(const Addresses& memory) const {
-  float* array = memory.floatsOf(*channels, 0);
+Channels Norm::channelsIn(const Addresses& memory, size_t firstBlock) const {
+  float* array = memory.floatsOf(*channels, 0) + firstBlock * extent.block;
   size_t size = extent.blocks * extent.block;
   return {.mean = array,
       .inverse = array + size,
@@ -21,14 +21,10 @@ Channels Norm::channelsIn(const Addresses& memory) const {
 
 namespace {
 
-// The blocks that are `part`'s share.
-Range shareOf(size_t blocks, uint part, uint parts) {
-  return {blocks * part / parts, blocks * (part + 1) / parts};
-}
-
-// Where the partial sums of image `n` begin.
-float* partialOf(const Addresses& memory, const Norm& norm, const Buffer& partials, size_t n) {
-  return memory.floatsOf(partials, 0) + n * norm.extent.blocks * 2 * norm.extent.block;
+// Where the partial sums of a block of image `n` begin.
+float* partialOf(
+    const Addresses& memory, const Norm& norm, const Buffer& partials, size_t n, size_t block) {
+  return memory.floatsOf(partials, 0) + (n * norm.extent.blocks + block) * 2 * norm.extent.block;
 }
 
 // Sets what normalizes channel c.
@@ -50,7 +46,7 @@ float biasOf(const Norm& norm, size_t c) {
 template <typename SetBlock>
 kj::Own<BatchTask> newChannelsTask(const Norm& norm, SetBlock setBlock) {
   return newBatchTask([&norm, setBlock](const Step& step, uint part, uint parts) {
-    auto share = shareOf(norm.extent.blocks, part, parts);
+    auto share = Share{part, parts}.of(norm.extent.blocks);
     auto channels = norm.channelsIn(step.memory);
     for (auto b = share.begin; b < share.end; ++b) {
       size_t begin = b * norm.extent.block;
@@ -66,11 +62,12 @@ kj::Own<BatchTask> newChannelsTask(const Norm& norm, SetBlock setBlock) {
 }  // namespace
 
 kj::Own<Task> takeStatistics(const Norm& norm, Place y) {
-  return newImageTask(
-      [&norm, y](const Step& step, uint n, const byte* image) {
-        float* partial = partialOf(step.memory, norm, *norm.statisticsPartials, n);
+  return newBlockTask(
+      norm.extent,
+      [&norm, y](const Step& step, uint n, Range blocks, const byte* image) {
+        float* partial = partialOf(step.memory, norm, *norm.statisticsPartials, n, blocks.begin);
         step.kernelsFor(y).statistics(
-            image, partial, norm.extent.blocks, norm.extent.pixels, norm.batch.imagesOf(n));
+            image, partial, blocks.size(), norm.extent.pixels, norm.batch.imagesOf(n));
       },
       y);
 }
@@ -106,27 +103,29 @@ kj::Own<BatchTask> takeMoving(const Norm& norm) {
 }
 
 kj::Own<Task> normalise(const Norm& norm, Place y, Place out) {
-  return newImageTask(
-      [&norm, y](const Step& step, uint, const byte* from, byte* to) {
-        step.kernelsFor(y).normalise(from, norm.channelsIn(step.memory), norm.after, to,
-            norm.extent.blocks, norm.extent.pixels);
+  return newBlockTask(
+      norm.extent,
+      [&norm, y](const Step& step, uint, Range blocks, const byte* from, byte* to) {
+        step.kernelsFor(y).normalise(from, norm.channelsIn(step.memory, blocks.begin), norm.after,
+            to, blocks.size(), norm.extent.pixels);
       },
       y, out);
 }
 
 kj::Own<Task> reduceGradient(const Norm& norm, Place y, Place gradient) {
-  return newImageTask(
-      [&norm, y](const Step& step, uint n, const byte* value, const byte* g) {
-        float* partial = partialOf(step.memory, norm, *norm.gradientPartials, n);
-        step.kernelsFor(y).reduceGradient(value, g, norm.channelsIn(step.memory), norm.after,
-            partial, norm.extent.blocks, norm.extent.pixels);
+  return newBlockTask(
+      norm.extent,
+      [&norm, y](const Step& step, uint n, Range blocks, const byte* value, const byte* g) {
+        float* partial = partialOf(step.memory, norm, *norm.gradientPartials, n, blocks.begin);
+        step.kernelsFor(y).reduceGradient(value, g, norm.channelsIn(step.memory, blocks.begin),
+            norm.after, partial, blocks.size(), norm.extent.pixels);
       },
       y, gradient);
 }
 
 kj::Own<BatchTask> combineGradient(const Norm& norm) {
   return newBatchTask([&norm](const Step& step, uint part, uint parts) {
-    auto share = shareOf(norm.extent.blocks, part, parts);
+    auto share = Share{part, parts}.of(norm.extent.blocks);
     auto channels = norm.channelsIn(step.memory);
     size_t B = norm.extent.block;
     float values = float(norm.batch.images) * float(norm.extent.pixels);
@@ -158,10 +157,12 @@ kj::Own<BatchTask> exportGradient(const Norm& norm) {
 }
 
 kj::Own<Task> normaliseBackward(const Norm& norm, Place y, Place gradient, Place dy, Write write) {
-  return newImageTask(
-      [&norm, y, write](const Step& step, uint n, const byte* value, const byte* g, byte* to) {
-        step.kernelsFor(y).normaliseBackward(value, g, norm.channelsIn(step.memory), norm.after, to,
-            write, norm.extent.blocks, norm.extent.pixels, norm.batch.imagesOf(n));
+  return newBlockTask(
+      norm.extent,
+      [&norm, y, write](
+          const Step& step, uint n, Range blocks, const byte* value, const byte* g, byte* to) {
+        step.kernelsFor(y).normaliseBackward(value, g, norm.channelsIn(step.memory, blocks.begin),
+            norm.after, to, write, blocks.size(), norm.extent.pixels, norm.batch.imagesOf(n));
       },
       y, gradient, dy);
 }

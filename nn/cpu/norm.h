@@ -26,7 +26,8 @@ struct Norm {
   Buffer* gradientPartials;
 
   static constexpr uint ARRAYS = 8;
-  Channels channelsIn(const Addresses& memory) const;
+  // From those of `firstBlock` on.
+  Channels channelsIn(const Addresses& memory, size_t firstBlock = 0) const;
 };
 
 // Norms must outlive their tasks. `y` is the input of the norm, `gradient` the gradient of its

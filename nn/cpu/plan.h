@@ -27,6 +27,7 @@ struct SegmentPlan {
 
 // Everything that a program runs. Tasks point into the plan, so it must not move.
 struct ProgramPlan {
+  bool sharesChunks;  // lanes meet after each task: see Share
   kj::Array<SegmentPlan> segments;
   kj::Vector<kj::Own<StagePlan>> stages;
   kj::Vector<kj::Own<Convolution>> convolutions;

@@ -73,43 +73,55 @@ void lossOfRow(double smoothing, uint classes, const float* x, float* g, int32_t
 }  // namespace
 
 kj::Own<Task> activate(Activation::Function function, Extent extent, Place x) {
-  return newImageTask(
-      [=](const Step& step, uint, byte* image) {
-        loopsOf(step.kernelsFor(x), function).forward(image, extent.values());
-        if (function == Activation::SIGMOID) clearPadding(image, extent, x.element());
+  if (function == Activation::SIGMOID) {
+    return newImageTask(
+        [=](const Step& step, uint, byte* image) {
+          step.kernelsFor(x).sigmoid.forward(image, extent.values());
+          clearPadding(image, extent, x.element());
+        },
+        x);
+  }
+  return newValueTask(
+      extent.values(),
+      [=](const Step& step, size_t count, byte* values) {
+        loopsOf(step.kernelsFor(x), function).forward(values, count);
       },
       x);
 }
 
 kj::Own<Task> activateBackward(
     Activation::Function function, Extent extent, Place y, Place gradient) {
-  return newImageTask(
-      [=](const Step& step, uint, const byte* value, byte* g) {
-        loopsOf(step.kernelsFor(y), function).backward(value, g, extent.values());
+  return newValueTask(
+      extent.values(),
+      [=](const Step& step, size_t count, const byte* value, byte* g) {
+        loopsOf(step.kernelsFor(y), function).backward(value, g, count);
       },
       y, gradient);
 }
 
 kj::Own<Task> gelu(Extent extent, Place from, Place to) {
-  return newImageTask(
-      [=](const Step& step, uint, const byte* source, byte* target) {
-        step.kernelsFor(from).gelu(source, target, extent.values());
+  return newValueTask(
+      extent.values(),
+      [=](const Step& step, size_t count, const byte* source, byte* target) {
+        step.kernelsFor(from).gelu(source, target, count);
       },
       from, to);
 }
 
 kj::Own<Task> geluBackward(Extent extent, Place x, Place gradient, Place dx, Write write) {
-  return newImageTask(
-      [=](const Step& step, uint, const byte* value, const byte* g, byte* to) {
-        step.kernelsFor(x).geluBackward(value, g, to, write, extent.values());
+  return newValueTask(
+      extent.values(),
+      [=](const Step& step, size_t count, const byte* value, const byte* g, byte* to) {
+        step.kernelsFor(x).geluBackward(value, g, to, write, count);
       },
       x, gradient, dx);
 }
 
 kj::Own<Task> scale(Extent extent, float factor, Place from, Place to, Write write) {
-  return newImageTask(
-      [=](const Step& step, uint, const byte* source, byte* target) {
-        step.kernelsFor(from).scale(source, factor, target, write, extent.values());
+  return newValueTask(
+      extent.values(),
+      [=](const Step& step, size_t count, const byte* source, byte* target) {
+        step.kernelsFor(from).scale(source, factor, target, write, count);
       },
       from, to);
 }
@@ -143,47 +155,70 @@ kj::Own<Task> dropRows(
       from, to);
 }
 
+namespace {
+
+// The blocks of channels that are a lane's share of a pool, and how many values of the large and
+// of the small images come before them.
+struct PooledBlocks {
+  Range blocks;
+  size_t large, small;
+
+  PooledBlocks(const Step& step, const Chunk& chunk, size_t count, const Window& w)
+      : blocks(chunk.share.of(count)) {
+    size_t values = blocks.begin * step.kernels.block * step.kernels.group;
+    large = values * w.inHeight * w.inWidth;
+    small = values * w.outHeight * w.outWidth;
+  }
+};
+
+}  // namespace
+
 kj::Own<Task> pool(const Pool& op, Shape in, Shape out, uint block, Place x, Place y, Place index) {
   auto window = windowOf(op, in, out);
-  auto blocks = Extent(out, block).blocks;
-  if (op.function == Pool::AVERAGE) {
-    return newImageTask([=](const Step& step, uint, const byte* from,
-                            byte* to) { step.kernelsFor(x).averagePool(from, window, to, blocks); },
+  auto count = Extent(out, block).blocks;
+  bool isAverage = op.function == Pool::AVERAGE, isKept = index.buffer != nullptr;
+  return newSharedTask([=](const Step& step, const Chunk& chunk) {
+    PooledBlocks share(step, chunk, count, window);
+    auto& loops = step.kernelsFor(x);
+    uint16_t* words = isKept ? wordsAt(step.memory, index, chunk) + share.small : nullptr;
+    eachImage(
+        step, chunk,
+        [&](uint, const byte* from, byte* to) {
+          from += share.large * bytesOf(x.element());
+          to += share.small * bytesOf(y.element());
+          if (isAverage) {
+            loops.averagePool(from, window, to, share.blocks.size());
+          } else {
+            loops.maxPool(from, window, to, words, share.blocks.size());
+          }
+          if (isKept) words += 2 * index.stride();
+        },
         x, y);
-  }
-  return newTask([=](const Step& step, const Chunk& chunk) {
-    const byte* from = step.memory.at(x, chunk);
-    byte* to = step.memory.at(y, chunk);
-    bool isKept = index.buffer != nullptr;
-    uint16_t* words = isKept ? wordsAt(step.memory, index, chunk) : nullptr;
-    for (uint n = 0; n < chunk.images; ++n, from += x.stride_bytes(), to += y.stride_bytes()) {
-      step.kernelsFor(x).maxPool(from, window, to, words, blocks);
-      if (isKept) words += 2 * index.stride();
-    }
   });
 }
 
 kj::Own<Task> poolBackward(const Pool& op, Shape in, Shape out, uint block, Place gradient,
     Place index, Place dx, Write write) {
   auto window = windowOf(op, in, out);
-  auto blocks = Extent(out, block).blocks;
-  if (op.function == Pool::AVERAGE) {
-    return newImageTask(
-        [=](const Step& step, uint, const byte* from, byte* to) {
-          step.kernelsFor(dx).averagePoolBackward(from, window, to, write, blocks);
+  auto count = Extent(out, block).blocks;
+  bool isAverage = op.function == Pool::AVERAGE;
+  return newSharedTask([=](const Step& step, const Chunk& chunk) {
+    PooledBlocks share(step, chunk, count, window);
+    auto& loops = step.kernelsFor(dx);
+    const uint16_t* words = isAverage ? nullptr : wordsAt(step.memory, index, chunk) + share.small;
+    eachImage(
+        step, chunk,
+        [&](uint, const byte* from, byte* to) {
+          from += share.small * bytesOf(gradient.element());
+          to += share.large * bytesOf(dx.element());
+          if (isAverage) {
+            loops.averagePoolBackward(from, window, to, write, share.blocks.size());
+          } else {
+            loops.maxPoolBackward(from, words, window, to, write, share.blocks.size());
+            words += 2 * index.stride();
+          }
         },
         gradient, dx);
-  }
-  return newTask([=](const Step& step, const Chunk& chunk) {
-    const byte* from = step.memory.at(gradient, chunk);
-    byte* to = step.memory.at(dx, chunk);
-    const uint16_t* words = wordsAt(step.memory, index, chunk);
-    for (uint n = 0; n < chunk.images; ++n) {
-      step.kernelsFor(dx).maxPoolBackward(from, words, window, to, write, blocks);
-      from += gradient.stride_bytes();
-      to += dx.stride_bytes();
-      words += 2 * index.stride();
-    }
   });
 }
 

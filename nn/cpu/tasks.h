@@ -41,7 +41,7 @@ struct Batch {
 };
 
 // Work on one chunk of images at a time. Lanes run the same task at the same time, on chunks of
-// their own.
+// their own, or on their shares of the same chunk. These may not depend on each other.
 class Task {
 public:
   virtual ~Task() noexcept(false) = default;
@@ -57,9 +57,9 @@ public:
   virtual void run(const Step& step, uint part, uint parts) = 0;
 };
 
-// Returns a task that calls work(step, chunk).
+// Returns a task that calls work(step, chunk) for each share of a chunk.
 template <typename Work>
-kj::Own<Task> newTask(Work work) {
+kj::Own<Task> newSharedTask(Work work) {
   struct WorkTask final: public Task {
     explicit WorkTask(Work&& work): work(kj::mv(work)) {}
     void run(const Step& step, const Chunk& chunk) override { work(step, chunk); }
@@ -68,18 +68,52 @@ kj::Own<Task> newTask(Work work) {
   return kj::heap<WorkTask>(kj::mv(work));
 }
 
+// Returns a task that calls work(step, chunk) once for a chunk that lanes share.
+template <typename Work>
+kj::Own<Task> newTask(Work work) {
+  return newSharedTask([work = kj::mv(work)](const Step& step, const Chunk& chunk) mutable {
+    if (chunk.share.isFirst()) work(step, chunk);
+  });
+}
+
+// Calls work(n, the address of image n in each of `places`) for each image n of a chunk, counted
+// over the batch.
+template <typename Work, typename... Places>
+void eachImage(const Step& step, const Chunk& chunk, Work work, Places... places) {
+  auto each = [&](auto... at) {
+    for (uint n = 0; n < chunk.images; ++n) {
+      work(chunk.first + n, at...);
+      ((at += places.stride_bytes()), ...);
+    }
+  };
+  each(step.memory.at(places, chunk)...);
+}
+
 // Returns a task that calls work(step, n, the address of image n in each of `places`) for each
-// image n of a chunk, counted over the batch.
+// image n of a chunk.
 template <typename Work, typename... Places>
 kj::Own<Task> newImageTask(Work work, Places... places) {
   return newTask([=](const Step& step, const Chunk& chunk) {
-    auto eachImage = [&](auto... at) {
-      for (uint n = 0; n < chunk.images; ++n) {
-        work(step, chunk.first + n, at...);
-        ((at += places.stride_bytes()), ...);
-      }
-    };
-    eachImage(step.memory.at(places, chunk)...);
+    eachImage(
+        step, chunk, [&](uint n, auto... at) { work(step, n, at...); }, places...);
+  });
+}
+
+// Returns a task for images of `values` values, of which each is computed alone. It calls
+// work(step, count, the addresses of the values) for a part of each image.
+template <typename Work, typename... Places>
+kj::Own<Task> newValueTask(size_t values, Work work, Places... places) {
+  constexpr size_t TOGETHER = 64;  // a whole number of vectors
+  return newSharedTask([=](const Step& step, const Chunk& chunk) {
+    auto share = chunk.share.of((values + TOGETHER - 1) / TOGETHER);
+    size_t begin = share.begin * TOGETHER, end = kj::min(share.end * TOGETHER, values);
+    if (begin == end) return;
+    eachImage(
+        step, chunk,
+        [&](uint, auto... at) {
+          work(step, end - begin, (at + begin * bytesOf(places.element()))...);
+        },
+        places...);
   });
 }
 
@@ -121,6 +155,23 @@ struct Extent {
   size_t runs() const { return pixels * group; }
   size_t values() const { return blocks * runs() * block; }
 };
+
+// Returns a task for images of this extent, of which each block of channels is computed alone. It
+// calls work(step, n, blocks, the addresses of image n from the first of these blocks on).
+template <typename Work, typename... Places>
+kj::Own<Task> newBlockTask(Extent extent, Work work, Places... places) {
+  return newSharedTask([=](const Step& step, const Chunk& chunk) {
+    auto blocks = chunk.share.of(extent.blocks);
+    size_t skipped = blocks.begin * extent.runs() * extent.block;
+    if (blocks.size() == 0) return;
+    eachImage(
+        step, chunk,
+        [&](uint n, auto... at) {
+          work(step, n, blocks, (at + skipped * bytesOf(places.element()))...);
+        },
+        places...);
+  });
+}
 
 // In place: x = f(x); gradient = gradient · f'(x) from the outputs `y`.
 kj::Own<Task> activate(Activation::Function function, Extent extent, Place x);
