@@ -206,6 +206,13 @@ struct AmxBody {
   static constexpr size_t PIXEL = IMAGES * AMX_CHANNELS;  // values of one, in a block of channels
   static constexpr size_t PART = IMAGES * AMX_SIDE;       // the same, in a tile
 
+  // Asks for the values of two images some pixels later.
+  static void aheadOfPair(const Bfloat16* images) {
+    constexpr size_t DISTANCE = 4 * AMX_TILE;
+    _mm_prefetch(images + DISTANCE, _MM_HINT_T1);
+    _mm_prefetch(images + DISTANCE + AMX_CHANNELS, _MM_HINT_T1);
+  }
+
   // to[tile of channels] = pairs of images × 16 channels × 2 images, `plane` apart.
   static void interleave(
       const Bfloat16* pixel, size_t tiles, size_t blockStride, Bfloat16* to, size_t plane) {
@@ -213,6 +220,7 @@ struct AmxBody {
       const Bfloat16* from = pixel + t / 2 * blockStride;
       for (size_t r = 0; r < IMAGES / 2; r++) {
         const Bfloat16* images = from + 2 * r * AMX_CHANNELS;
+        if (t % 2 == 0) aheadOfPair(images);
         __m512i a = _mm512_loadu_si512(images), b = _mm512_loadu_si512(images + AMX_CHANNELS);
         _mm512_store_si512(to + t * plane + r * 32, pairImages(a, b, t % 2));
       }
@@ -233,6 +241,7 @@ struct AmxBody {
         }
         const Bfloat16* images =
             pixel + t / 2 * blockStride + 2 * (r % (IMAGES / 2)) * AMX_CHANNELS;
+        if (t % 2 == 0) aheadOfPair(images);
         __m512i a = _mm512_loadu_si512(images), b = _mm512_loadu_si512(images + AMX_CHANNELS);
         rows[r] = pairImages(a, b, t % 2);
       }

@@ -35,7 +35,10 @@ size_t start(const Extent& extent, size_t c) {
 // Copies `COUNT` channels that lie together in both images.
 template <typename E, size_t COUNT>
 void copyTogether(const Extent& extent, const E* source, E* target, Write how) {
+  constexpr size_t AHEAD = 2048;  // values that the processor is asked for
   for (size_t i = 0; i < extent.runs() * extent.block; i += extent.block) {
+    __builtin_prefetch(source + i + AHEAD);
+    __builtin_prefetch(target + i + AHEAD, 1);
     if (how == Write::ADD) {
       for (size_t c = 0; c < COUNT; ++c) {
         write(read(target[i + c]) + read(source[i + c]), target[i + c]);
@@ -154,6 +157,16 @@ kj::Own<Task> copy(size_t values, Place from, Place to, Write write) {
 
 kj::Own<Task> copy(Extent extent, Place from, Place to, Write write) {
   return copy(extent.values(), from, to, write);
+}
+
+kj::Own<Task> addRelu(Extent extent, Place from, Place to) {
+  KJ_REQUIRE(from.element() == to.element());
+  return newValueTask(
+      extent.values(),
+      [=](const Step& step, size_t count, const byte* source, byte* target) {
+        step.kernelsFor(to).addRelu(source, target, count);
+      },
+      from, to);
 }
 
 kj::Own<Task> copyChannels(Extent from, Place fromPlace, uint fromChannel, Extent to, Place toPlace,

@@ -10,6 +10,8 @@ namespace nn::cpu {
 kj::Own<Task> copy(size_t values, Place from, Place to, Write write);
 // Copies whole blocked images, or whole blocks of their channels.
 kj::Own<Task> copy(Extent extent, Place from, Place to, Write write);
+// to = ReLU(to + from). Both hold the same element.
+kj::Own<Task> addRelu(Extent extent, Place from, Place to);
 // Copies channels [fromChannel, fromChannel + channels) to those from `toChannel` on, wherever
 // blocks begin. The channels that pad the last block of `to` become 0 if the copy ends at its last
 // channel.

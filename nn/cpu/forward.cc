@@ -48,20 +48,14 @@ public:
       }
       KJ_CASE_ONEOF(op, Dropout) forwardDropout(unit, op);
       KJ_CASE_ONEOF(op, Pool) forwardPool(unit, op);
-      KJ_CASE_ONEOF(_, Add) {
-        bool first = true;
-        for (UnitId input: unit.inputs) {
-          copyInto(unit, builder.stages.units[input], first ? Write::SET : Write::ADD);
-          first = false;
-        }
-      }
+      KJ_CASE_ONEOF(_, Add) forwardSum(unit);
       KJ_CASE_ONEOF(_, Concat) {
         if (!unit.recomputed) builder.fill(unit, unit.at, builder.valueOf(unit, unit.at));
       }
       KJ_CASE_ONEOF(_, SoftmaxCrossEntropy) forwardLoss(unit);
     }
     KJ_IF_MAYBE(function, unit.activation) {
-      if (!unit.is<BatchNorm>()) {
+      if (!unit.is<BatchNorm>() && !addsRelu(unit)) {
         auto y = builder.valueOf(unit, unit.at);
         builder.add(unit.at, activate(*function, builder.extentOf(unit), y), {y});
       }
@@ -75,6 +69,30 @@ private:
   void copyInto(const StagedUnit& unit, const StagedUnit& input, Write write) {
     auto from = builder.valueOf(input, unit.at), to = builder.valueOf(unit, unit.at);
     builder.add(unit.at, copy(builder.extentOf(unit), from, to, write), {from, to});
+  }
+
+  // Whether the last task of a sum does the ReLU after it.
+  static bool addsRelu(const StagedUnit& unit) {
+    KJ_IF_MAYBE(function, unit.activation) {
+      return unit.is<Add>() && unit.inputs.size() > 1 && *function == Activation::RELU;
+    }
+    return false;
+  }
+
+  void forwardSum(const StagedUnit& unit) {
+    auto y = builder.valueOf(unit, unit.at);
+    auto extent = builder.extentOf(unit);
+    for (auto i: kj::indices(unit.inputs)) {
+      auto& input = builder.stages.units[unit.inputs[i]];
+      if (i == 0) {
+        builder.fillFrom(input, unit.at, y);
+      } else if (i + 1 == unit.inputs.size() && addsRelu(unit)) {
+        auto x = builder.valueOf(input, unit.at);
+        builder.add(unit.at, addRelu(extent, x, y), {x, y});
+      } else {
+        copyInto(unit, input, Write::ADD);
+      }
+    }
   }
 
   void forwardConvolution(

@@ -119,6 +119,8 @@ struct ValueKernels {
   void (*scale)(const void* from, float factor, void* to, Write write, size_t count);
   // to = from, or to += from; any count.
   void (*copy)(const void* from, void* to, Write write, size_t count);
+  // to = ReLU(to + from). A whole number of blocks.
+  void (*addRelu)(const void* from, void* to, size_t count);
   // Convert values to floats, and back. round() rounds to the nearest value, ties to even: to =
   // from, or to += from. Any count.
   void (*widen)(const void* from, float* to, size_t count);

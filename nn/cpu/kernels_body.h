@@ -72,6 +72,15 @@ struct Loops {
   using M = typename S::Mask;
   static constexpr size_t B = S::WIDTH;
 
+  // Asks for what a loop comes to soon. Values that other tasks have made lie in a cache that all
+  // cores share, which is far away. Without this, each line is waited for.
+  static void ahead(const E* p) { __builtin_prefetch(far(p)); }
+  static void aheadToWrite(const E* p) { __builtin_prefetch(far(p), 1); }
+  static const char* far(const E* p) {
+    constexpr size_t DISTANCE_BYTES = 4096;
+    return reinterpret_cast<const char*>(p) + DISTANCE_BYTES;
+  }
+
   // NaN stays NaN, here and below, because max returns its second argument if one is NaN. A run
   // that diverged must not look like a run that learned nothing.
   static V positive(V z) { return S::max(S::zero(), z); }
@@ -107,6 +116,8 @@ struct Loops {
     for (size_t c = 0; c < blocks; c++) {
       V scale = S::load(channels.scale + c * B), shift = S::load(channels.shift + c * B);
       for (size_t i = 0; i < pixels * GROUP; i++, y += B, out += B) {
+        ahead(y);
+        aheadToWrite(out);
         S::store(out, finish<after>(S::fma(S::load(y), scale, shift)));
       }
     }
@@ -139,6 +150,8 @@ struct Loops {
     V sum0 = S::zero(), sum1 = S::zero(), square0 = S::zero(), square1 = S::zero();
     size_t i = 0;
     for (; i + 2 <= pixels.count; i += 2) {
+      ahead(y + pixels.at(i));
+      ahead(y + pixels.at(i + 1));
       V a = S::sub(S::load(y + pixels.at(i)), shift);
       V b = S::sub(S::load(y + pixels.at(i + 1)), shift);
       sum0 = S::add(sum0, a);
@@ -176,6 +189,10 @@ struct Loops {
       V sum0 = S::zero(), sum1 = S::zero(), product0 = S::zero(), product1 = S::zero();
       size_t i = 0;
       for (; i + 2 <= pixels; i += 2) {
+        ahead(y + i * B);
+        ahead(y + i * B + B);
+        ahead(gradient + i * B);
+        ahead(gradient + i * B + B);
         V y0 = S::load(y + i * B), y1 = S::load(y + i * B + B);
         V g0 = passed<after>(y0, S::load(gradient + i * B), scale, shift);
         V g1 = passed<after>(y1, S::load(gradient + i * B + B), scale, shift);
@@ -216,6 +233,9 @@ struct Loops {
           if (write == Write::SET) S::store(dy, S::zero());
           continue;
         }
+        ahead(y);
+        ahead(gradient);
+        aheadToWrite(dy);
         V value = S::load(y);
         V g = passed<after>(value, S::load(gradient), scale, shift);
         V r = S::negatedFma(S::sub(value, mean), slope, S::sub(g, meanGradient));
@@ -243,13 +263,18 @@ struct Loops {
 
   static void relu(void* values, size_t count) {
     auto* x = static_cast<E*>(values);
-    for (size_t i = 0; i < count; i += B) S::store(x + i, positive(S::load(x + i)));
+    for (size_t i = 0; i < count; i += B) {
+      ahead(x + i);
+      S::store(x + i, positive(S::load(x + i)));
+    }
   }
 
   static void reluBackward(const void* outputs, void* gradients, size_t count) {
     auto* y = static_cast<const E*>(outputs);
     auto* gradient = static_cast<E*>(gradients);
     for (size_t i = 0; i < count; i += B) {
+      ahead(y + i);
+      ahead(gradient + i);
       M open = S::greater(S::load(y + i), S::zero());
       S::store(gradient + i, S::select(open, S::load(gradient + i), S::zero()));
     }
@@ -332,6 +357,7 @@ struct Loops {
     auto* from = static_cast<const E*>(source);
     auto* to = static_cast<E*>(target);
     for (size_t i = 0; i < count; i += B) {
+      ahead(from + i);
       S::store(to + i, finish<After::GELU>(S::load(from + i)));
     }
   }
@@ -339,6 +365,8 @@ struct Loops {
   template <Write write>
   static void geluBackwardAs(const E* x, const E* gradient, E* dx, size_t count) {
     for (size_t i = 0; i < count; i += B) {
+      ahead(x + i);
+      ahead(gradient + i);
       V slope = Math::geluSlope(S::load(x + i)), g = S::load(gradient + i);
       V old = write == Write::ADD ? S::load(dx + i) : S::zero();
       S::store(dx + i, S::fma(slope, g, old));
@@ -403,6 +431,16 @@ struct Loops {
     }
   }
 
+  static void addRelu(const void* source, void* target, size_t count) {
+    auto* from = static_cast<const E*>(source);
+    auto* to = static_cast<E*>(target);
+    for (size_t i = 0; i < count; i += B) {
+      ahead(from + i);
+      ahead(to + i);
+      S::store(to + i, positive(S::add(S::load(to + i), S::load(from + i))));
+    }
+  }
+
   static void widen(const void* from, float* to, size_t count) {
     convert<Write::SET>(static_cast<const E*>(from), to, count);
   }
@@ -435,6 +473,7 @@ struct Loops {
       .scatterWindows = Windows::scatterWindows,
       .scale = scale,
       .copy = copy,
+      .addRelu = addRelu,
       .widen = widen,
       .round = round,
   };

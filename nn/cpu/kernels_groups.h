@@ -60,6 +60,7 @@ struct GroupLoops {
       .scatterWindows = nullptr,
       .scale = Values::scale,
       .copy = Values::copy,
+      .addRelu = Values::addRelu,
       .widen = Values::widen,
       .round = Values::round,
   };

@@ -236,14 +236,15 @@ void PlanBuilder::fillChannels(const StagedUnit& concat, uint input, uint p, Pla
     return;
   }
   Place view = {to.buffer, to.shift + channel * extent.runs()};
-  bool isThere = storage[part.id].value != nullptr ||
-                 find(p, part.id, Layout::BLOCKED, elementOf(part)) != nullptr;
-  if (isThere) {
-    auto from = valueOf(part, p);
-    add(p, copy(extent, from, view, Write::SET), {from, view});
-  } else {
-    fill(part, p, view);
-  }
+  fillFrom(part, p, view);
+}
+
+void PlanBuilder::fillFrom(const StagedUnit& unit, uint p, Place to) {
+  bool isThere = storage[unit.id].value != nullptr ||
+                 find(p, unit.id, Layout::BLOCKED, elementOf(unit)) != nullptr;
+  if (!isThere && to.element() == elementOf(unit)) return fill(unit, p, to);
+  auto from = valueOf(unit, p);
+  add(p, copy(extentOf(unit), from, to, Write::SET), {from, to});
 }
 
 bool PlanBuilder::fitsBlocks(const StagedUnit& concat, const StagedUnit& part, uint channel) const {

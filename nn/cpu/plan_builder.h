@@ -108,6 +108,8 @@ public:
   // Computes the value of a unit at `to`. The unit is the input, a dropout on the input, a batch
   // norm, a GELU or a concat.
   void fill(const StagedUnit& unit, uint p, Place to);
+  // Writes the value of any unit to `to`: computes it there, or copies what is there already.
+  void fillFrom(const StagedUnit& unit, uint p, Place to);
 
   // Whether blocks of `part`, whose first channel is the concat's `channel`, are blocks of the
   // concat.
