@@ -15,31 +15,15 @@ inline __m512i pairImages(__m512i first, __m512i second, size_t half) {
   return _mm512_permutex2var_epi16(first, order, second);
 }
 
-// to = the transposed of 16 rows of 16 words.
-inline void transposeWords(__m512i* t, void* to) {
-  __m512i u[16];
-  for (size_t r = 0; r < 16; r += 2) {
-    u[r] = _mm512_unpacklo_epi32(t[r], t[r + 1]);
-    u[r + 1] = _mm512_unpackhi_epi32(t[r], t[r + 1]);
-  }
-  for (size_t r = 0; r < 16; r += 4) {
-    t[r] = _mm512_unpacklo_epi64(u[r], u[r + 2]);
-    t[r + 1] = _mm512_unpackhi_epi64(u[r], u[r + 2]);
-    t[r + 2] = _mm512_unpacklo_epi64(u[r + 1], u[r + 3]);
-    t[r + 3] = _mm512_unpackhi_epi64(u[r + 1], u[r + 3]);
-  }
-  // Lane l of t[4g + k] has column 4l + k of rows 4g … 4g + 3.
-  auto* rows = static_cast<char*>(to);
-  for (size_t k = 0; k < 4; k++) {
-    __m512i a0 = _mm512_shuffle_i32x4(t[k], t[4 + k], 0x88);
-    __m512i a1 = _mm512_shuffle_i32x4(t[k], t[4 + k], 0xdd);
-    __m512i b0 = _mm512_shuffle_i32x4(t[8 + k], t[12 + k], 0x88);
-    __m512i b1 = _mm512_shuffle_i32x4(t[8 + k], t[12 + k], 0xdd);
-    _mm512_store_si512(rows + k * 64, _mm512_shuffle_i32x4(a0, b0, 0x88));
-    _mm512_store_si512(rows + (4 + k) * 64, _mm512_shuffle_i32x4(a1, b1, 0x88));
-    _mm512_store_si512(rows + (8 + k) * 64, _mm512_shuffle_i32x4(a0, b0, 0xdd));
-    _mm512_store_si512(rows + (12 + k) * 64, _mm512_shuffle_i32x4(a1, b1, 0xdd));
-  }
+// Transposes, lane by lane: lane q of row c of the result has words c of lane q of the four
+// vectors.
+inline void transposeLanes(const __m512i (&t)[4], __m512i (&rows)[4]) {
+  __m512i a = _mm512_unpacklo_epi32(t[0], t[1]), b = _mm512_unpackhi_epi32(t[0], t[1]);
+  __m512i c = _mm512_unpacklo_epi32(t[2], t[3]), d = _mm512_unpackhi_epi32(t[2], t[3]);
+  rows[0] = _mm512_unpacklo_epi64(a, c);
+  rows[1] = _mm512_unpackhi_epi64(a, c);
+  rows[2] = _mm512_unpacklo_epi64(b, d);
+  rows[3] = _mm512_unpackhi_epi64(b, d);
 }
 
 // Of groups of IMAGES images.
@@ -206,11 +190,10 @@ struct AmxBody {
   static constexpr size_t PIXEL = IMAGES * AMX_CHANNELS;  // values of one, in a block of channels
   static constexpr size_t PART = IMAGES * AMX_SIDE;       // the same, in a tile
 
-  // Asks for the values of two images some pixels later.
-  static void aheadOfPair(const Bfloat16* images) {
-    constexpr size_t DISTANCE = 4 * AMX_TILE;
-    _mm_prefetch(images + DISTANCE, _MM_HINT_T1);
-    _mm_prefetch(images + DISTANCE + AMX_CHANNELS, _MM_HINT_T1);
+  // Asks for what lies some pixels later.
+  static void prefetchLater(const void* p) {
+    constexpr size_t DISTANCE_BYTES = 4096;
+    _mm_prefetch(static_cast<const char*>(p) + DISTANCE_BYTES, _MM_HINT_T1);
   }
 
   // to[tile of channels] = pairs of images × 16 channels × 2 images, `plane` apart.
@@ -220,7 +203,10 @@ struct AmxBody {
       const Bfloat16* from = pixel + t / 2 * blockStride;
       for (size_t r = 0; r < IMAGES / 2; r++) {
         const Bfloat16* images = from + 2 * r * AMX_CHANNELS;
-        if (t % 2 == 0) aheadOfPair(images);
+        if (t % 2 == 0) {
+          prefetchLater(images);
+          prefetchLater(images + AMX_CHANNELS);
+        }
         __m512i a = _mm512_loadu_si512(images), b = _mm512_loadu_si512(images + AMX_CHANNELS);
         _mm512_store_si512(to + t * plane + r * 32, pairImages(a, b, t % 2));
       }
@@ -229,23 +215,50 @@ struct AmxBody {
 
   // to[tile of channels] = tiles of 16 channels × the images of the pixels, `plane` apart. A pixel
   // that is null is 0.
+  //
+  // Takes 8 channels at a time. A vector gets those of four images, one per lane, from memory:
+  // that is what spares the shuffles that would move lanes.
   static void transpose(const Bfloat16* const (&pixels)[TOGETHER], size_t tiles, size_t blockStride,
       Bfloat16* to, size_t plane) {
-    for (size_t t = 0; t < tiles; t++) {
-      __m512i rows[AMX_SIDE];
-      for (size_t r = 0; r < AMX_SIDE; r++) {
-        const Bfloat16* pixel = pixels[r / (IMAGES / 2)];
-        if (TOGETHER > 1 && pixel == nullptr) {
-          rows[r] = _mm512_setzero_si512();
-          continue;
-        }
-        const Bfloat16* images =
-            pixel + t / 2 * blockStride + 2 * (r % (IMAGES / 2)) * AMX_CHANNELS;
-        if (t % 2 == 0) aheadOfPair(images);
-        __m512i a = _mm512_loadu_si512(images), b = _mm512_loadu_si512(images + AMX_CHANNELS);
-        rows[r] = pairImages(a, b, t % 2);
+    constexpr size_t CHANNELS = 8;  // of a lane
+    alignas(64) static const Bfloat16 ZEROS[AMX_TILE] = {};
+    for (size_t first = 0; first < tiles * AMX_SIDE; first += CHANNELS) {
+      const Bfloat16* from[TOGETHER];
+      for (size_t k = 0; k < TOGETHER; k++) {
+        from[k] = TOGETHER > 1 && pixels[k] == nullptr
+                      ? ZEROS
+                      : pixels[k] + first / AMX_CHANNELS * blockStride + first % AMX_CHANNELS;
       }
-      transposeWords(rows, to + t * plane);
+      auto lane = [&](size_t image) {
+        return reinterpret_cast<const __m128i*>(
+            from[image / IMAGES] + image % IMAGES * AMX_CHANNELS);
+      };
+      // Pairs of images: those of words k, 4 + k, 8 + k and 12 + k of the rows.
+      __m512i low[4], high[4];
+#pragma GCC unroll 4
+      for (size_t k = 0; k < 4; k++) {
+        __m512i images[2];
+#pragma GCC unroll 2
+        for (size_t i = 0; i < 2; i++) {
+          if (first % AMX_CHANNELS == 0) {
+            for (size_t q = 0; q < 4; q++) prefetchLater(lane(8 * q + 2 * k + i));
+          }
+          auto four = _mm512_castsi128_si512(_mm_loadu_si128(lane(2 * k + i)));
+          four = _mm512_inserti32x4(four, _mm_loadu_si128(lane(8 + 2 * k + i)), 1);
+          four = _mm512_inserti32x4(four, _mm_loadu_si128(lane(16 + 2 * k + i)), 2);
+          images[i] = _mm512_inserti32x4(four, _mm_loadu_si128(lane(24 + 2 * k + i)), 3);
+        }
+        low[k] = _mm512_unpacklo_epi16(images[0], images[1]);
+        high[k] = _mm512_unpackhi_epi16(images[0], images[1]);
+      }
+      __m512i rows[2][4];
+      transposeLanes(low, rows[0]);
+      transposeLanes(high, rows[1]);
+      Bfloat16* tile = to + first / AMX_SIDE * plane + first % AMX_SIDE * AMX_ROWS;
+#pragma GCC unroll 8
+      for (size_t r = 0; r < CHANNELS; r++) {
+        _mm512_store_si512(tile + r * AMX_ROWS, rows[r / 4][r % 4]);
+      }
     }
   }
 

@@ -101,6 +101,18 @@ TEST_CASE("kernels: sigmoid and elu are right to the last digits, at all sizes, 
   }
 }
 
+TEST_CASE("kernels: a sum with ReLU clips what is below 0, and keeps NaN") {
+  for (auto* kernels: tables()) {
+    auto from = draw(kernels->block), to = draw(kernels->block), before = to;
+    from[1] = NAN;
+    kernels->floats.addRelu(from.data(), to.data(), to.size());
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (i != 1) CHECK(to[i] == std::max(0.0f, from[i] + before[i]));
+    }
+    CHECK(std::isnan(to[1]));
+  }
+}
+
 TEST_CASE("kernels: gelu and its slope are right to 2e-7 of the argument, and keep NaN") {
   for (auto* kernels: tables()) {
     for (float x = -30; x < 30; x += 0.01f) {
@@ -465,6 +477,10 @@ TEST_CASE("kernels: a loop over bfloat16s gives the result of floats, rounded on
       CHECK(dy.agree());
     }
   }
+  Both clipped(draw(COUNT));
+  floats.addRelu(x.f(), clipped.f(), COUNT);
+  halves.addRelu(x.h(), clipped.h(), COUNT);
+  CHECK(clipped.agree());
   std::vector<float> partial(2 * BLOCKS * B), other(2 * BLOCKS * B);
   floats.statistics(x.f(), partial.data(), BLOCKS, PIXELS, 1);
   halves.statistics(x.h(), other.data(), BLOCKS, PIXELS, 1);

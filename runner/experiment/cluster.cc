@@ -49,8 +49,8 @@ constexpr InstructionSetKind INSTRUCTION_SETS[] = {
     {"avx2", "AVX2, also on processors that have AVX-512."},
     {"avx512", "AVX-512. Hosts without it are refused."},
     {"avx512_amx",
-        "AVX-512, and AMX for `bf16`, if each thread has a group of 32 images and groups are at "
-        "least half full. Hosts without AMX compute the same bits, but several times as slowly."},
+        "AVX-512, and AMX for `bf16` with batches of at least 8 images. Hosts without AMX compute "
+        "the same bits, but several times as slowly."},
 };
 
 constexpr LossPolicy LOSS_POLICIES[] = {

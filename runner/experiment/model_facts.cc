@@ -68,12 +68,14 @@ kj::Maybe<kj::StringPtr> precisionHint(const Experiment& experiment, const nn::G
   for (auto& device: experiment.cluster.devices) {
     if (isGpu(device)) return nullptr;
   }
-  for (auto& node: graph.nodes) {
-    if (!node.op.is<nn::Conv2d>()) continue;
-    return "hint: the processors have AMX. With train.precision = \"bf16\" or \"auto\", this "
-           "network would probably train at least 1.5 times as fast"_kj;
-  }
-  return nullptr;
+  // With two convolutions, LeNet only trains 1.1 times as fast. Networks of 8 to 70 of them
+  // train 2.5 to 3 times as fast.
+  constexpr uint CONVOLUTIONS_MIN = 3;
+  uint convolutions = 0;
+  for (auto& node: graph.nodes) convolutions += node.op.is<nn::Conv2d>() ? 1 : 0;
+  if (convolutions < CONVOLUTIONS_MIN) return nullptr;
+  return "hint: the processors have AMX. With train.precision = \"bf16\" or \"auto\", this network "
+         "would probably train at least 1.5 times as fast"_kj;
 }
 
 ModelFacts::ModelFacts(const Experiment& experiment)
