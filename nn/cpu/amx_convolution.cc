@@ -33,7 +33,7 @@ public:
   kj::Array<AmxSource> sources;
 
   // `eachTap` calls f(row, column, tap) for the pixels of the input that pixel (y, x) of the output
-  // meets, some of which may lie outside of the image. `tiles` has a pixel: one or two.
+  // meets, some of which may lie outside of the image. A pixel has `tiles` tiles: one or two.
   template <typename EachTap>
   Pairs(Shape in, Shape out, uint tiles, EachTap eachTap) {
     kj::Vector<AmxPair> list;

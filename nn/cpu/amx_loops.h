@@ -15,9 +15,9 @@ inline __m512i pairImages(__m512i first, __m512i second, size_t half) {
   return _mm512_permutex2var_epi16(first, order, second);
 }
 
-// Transposes, lane by lane: lane q of row c of the result has words c of lane q of the four
-// vectors.
-inline void transposeLanes(const __m512i (&t)[4], __m512i (&rows)[4]) {
+// Transposes within each of the four parts of a vector: part q of row c has words c of parts q of
+// the four vectors.
+inline void transposeParts(const __m512i (&t)[4], __m512i (&rows)[4]) {
   __m512i a = _mm512_unpacklo_epi32(t[0], t[1]), b = _mm512_unpackhi_epi32(t[0], t[1]);
   __m512i c = _mm512_unpacklo_epi32(t[2], t[3]), d = _mm512_unpackhi_epi32(t[2], t[3]);
   rows[0] = _mm512_unpacklo_epi64(a, c);
@@ -216,11 +216,11 @@ struct AmxBody {
   // to[tile of channels] = tiles of 16 channels × the images of the pixels, `plane` apart. A pixel
   // that is null is 0.
   //
-  // Takes 8 channels at a time. A vector gets those of four images, one per lane, from memory:
-  // that is what spares the shuffles that would move lanes.
+  // Takes 8 channels at a time. The four parts of a vector are loaded from four images, so that
+  // nothing has to be moved from one part to another.
   static void transpose(const Bfloat16* const (&pixels)[TOGETHER], size_t tiles, size_t blockStride,
       Bfloat16* to, size_t plane) {
-    constexpr size_t CHANNELS = 8;  // of a lane
+    constexpr size_t CHANNELS = 8;  // of a part
     alignas(64) static const Bfloat16 ZEROS[AMX_TILE] = {};
     for (size_t first = 0; first < tiles * AMX_SIDE; first += CHANNELS) {
       const Bfloat16* from[TOGETHER];
@@ -229,11 +229,11 @@ struct AmxBody {
                       ? ZEROS
                       : pixels[k] + first / AMX_CHANNELS * blockStride + first % AMX_CHANNELS;
       }
-      auto lane = [&](size_t image) {
+      auto part = [&](size_t image) {
         return reinterpret_cast<const __m128i*>(
             from[image / IMAGES] + image % IMAGES * AMX_CHANNELS);
       };
-      // Pairs of images: those of words k, 4 + k, 8 + k and 12 + k of the rows.
+      // Word 4·q + k of a row is a pair of images, from part q of these vectors.
       __m512i low[4], high[4];
 #pragma GCC unroll 4
       for (size_t k = 0; k < 4; k++) {
@@ -241,19 +241,19 @@ struct AmxBody {
 #pragma GCC unroll 2
         for (size_t i = 0; i < 2; i++) {
           if (first % AMX_CHANNELS == 0) {
-            for (size_t q = 0; q < 4; q++) prefetchLater(lane(8 * q + 2 * k + i));
+            for (size_t q = 0; q < 4; q++) prefetchLater(part(8 * q + 2 * k + i));
           }
-          auto four = _mm512_castsi128_si512(_mm_loadu_si128(lane(2 * k + i)));
-          four = _mm512_inserti32x4(four, _mm_loadu_si128(lane(8 + 2 * k + i)), 1);
-          four = _mm512_inserti32x4(four, _mm_loadu_si128(lane(16 + 2 * k + i)), 2);
-          images[i] = _mm512_inserti32x4(four, _mm_loadu_si128(lane(24 + 2 * k + i)), 3);
+          auto four = _mm512_castsi128_si512(_mm_loadu_si128(part(2 * k + i)));
+          four = _mm512_inserti32x4(four, _mm_loadu_si128(part(8 + 2 * k + i)), 1);
+          four = _mm512_inserti32x4(four, _mm_loadu_si128(part(16 + 2 * k + i)), 2);
+          images[i] = _mm512_inserti32x4(four, _mm_loadu_si128(part(24 + 2 * k + i)), 3);
         }
         low[k] = _mm512_unpacklo_epi16(images[0], images[1]);
         high[k] = _mm512_unpackhi_epi16(images[0], images[1]);
       }
       __m512i rows[2][4];
-      transposeLanes(low, rows[0]);
-      transposeLanes(high, rows[1]);
+      transposeParts(low, rows[0]);
+      transposeParts(high, rows[1]);
       Bfloat16* tile = to + first / AMX_SIDE * plane + first % AMX_SIDE * AMX_ROWS;
 #pragma GCC unroll 8
       for (size_t r = 0; r < CHANNELS; r++) {
@@ -301,7 +301,9 @@ struct AmxBody {
     }
   };
 
-  static size_t scratchValues(const AmxWindow& w) { return Rows(w).values(w); }
+  static size_t scratchValues(const AmxWindow& w) {
+    return Rows(w).values(w);
+  }
 
   template <int number>
   struct Number {
@@ -356,7 +358,7 @@ struct AmxBody {
           for (size_t k = 0; k < columns; k++) {
             size_t place = i + TOGETHER - 1 - shifts[k];  // wraps around below 0
             meets[k] = meetsPhase[k] && place < w.outWidth + TOGETHER - 1;
-            places[k] = dyRow + place * PART;
+            places[k] = meets[k] ? dyRow + place * PART : dyRow;
             meetsAny |= meets[k];
           }
           if (!meetsAny) continue;

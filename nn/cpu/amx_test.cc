@@ -69,6 +69,8 @@ constexpr Case CASES[] = {
     {"stride 2 that leaves a row over", 33, 48, 6, 8, 3, 2, 0},
     {"1×1 with stride 2", 32, 64, 5, 5, 1, 2, 0},
     {"2×2", 12, 24, 4, 4, 2, 1, 0},
+    {"padding wider than the window", 16, 16, 3, 4, 2, 1, 3},
+    {"a stride wider than the window", 16, 48, 8, 8, 2, 3, 1},
     {"7×7, wide padding", 17, 33, 6, 5, 7, 1, 3},
     {"the whole image, as a dense layer", 50, 10, 4, 4, 4, 1, 0},
     {"one pixel", 784, 128, 1, 1, 1, 1, 0},

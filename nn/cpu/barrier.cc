@@ -18,24 +18,25 @@ void Barrier::meet() {
   uint meeting = meetings.load(std::memory_order_relaxed);
   if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == lanes) {
     arrived.store(0, std::memory_order_relaxed);
-    meetings.store(meeting + 1, std::memory_order_release);
+    // Sequentially consistent: notify_all() must not look for waiters before.
+    meetings.store(meeting + 1);
     meetings.notify_all();
     return;
   }
   constexpr uint LOOKS = 16;  // between two looks at the clock
   auto isOver = [&]() { return meetings.load(std::memory_order_acquire) != meeting; };
-  uint64_t begin = now_ns(), patience = patience_ns.load(std::memory_order_relaxed);
+  uint64_t begin = now_ns(), limit = spin_ns.load(std::memory_order_relaxed);
   do {
     for (uint i = 0; i < LOOKS; ++i) {
       if (isOver()) return;
       _mm_pause();
     }
-  } while (now_ns() - begin < patience);
+  } while (now_ns() - begin < limit);
   meetings.wait(meeting, std::memory_order_acquire);
-  bool cameSoon = now_ns() - begin <= PATIENCE_MAX_NS;
-  uint64_t longer = 2 * patience + PATIENCE_MAX_NS / 16;
-  patience = !cameSoon ? patience / 4 : longer < PATIENCE_MAX_NS ? longer : PATIENCE_MAX_NS;
-  patience_ns.store(patience, std::memory_order_relaxed);
+  bool cameSoon = now_ns() - begin <= SPIN_MAX_NS;
+  uint64_t longer = 2 * limit + SPIN_MAX_NS / 16;
+  limit = !cameSoon ? limit / 4 : longer < SPIN_MAX_NS ? longer : SPIN_MAX_NS;
+  spin_ns.store(limit, std::memory_order_relaxed);
 }
 
 }  // namespace nn::cpu

@@ -10,11 +10,10 @@ namespace nn::cpu {
 
 using kj::uint;
 
-// A step has hundreds of meetings, and lanes mostly come within microseconds of each other. To
-// block and to be woken takes longer than that. So a lane first looks for the others for a while,
-// and then blocks. Where other processes take the lanes' cores away, looking is a waste. So each
-// time it was in vain, the while becomes a quarter. When the others came soon after all, it
-// doubles.
+// A step has hundreds of meetings, and lanes mostly arrive within microseconds of each other. To
+// block and to be woken takes longer than that. So a lane spins for a while before it blocks. Where
+// other processes take the lanes' cores away, spinning is a waste. So each time that the others did
+// not come soon, the limit becomes a quarter. When they came soon after the limit, it doubles.
 class Barrier {
 public:
   // For `lanes` threads.
@@ -28,10 +27,10 @@ private:
   const uint lanes;
   alignas(64) std::atomic<uint> arrived = 0;
   alignas(64) std::atomic<uint> meetings = 0;
-  alignas(64) std::atomic<uint64_t> patience_ns = PATIENCE_MAX_NS;
+  alignas(64) std::atomic<uint64_t> spin_ns = SPIN_MAX_NS;
 
-  // As long as it takes to block and to be woken on a virtual machine.
-  static constexpr uint64_t PATIENCE_MAX_NS = 150'000;
+  // More than it takes to block and to be woken on a virtual machine.
+  static constexpr uint64_t SPIN_MAX_NS = 150'000;
 };
 
 }  // namespace nn::cpu

@@ -22,7 +22,8 @@ bool has(dnnl::cpu_isa level) {
 
 // Whether groups of 16 images keep two threads busy for less time than groups of 32, or at least
 // take less work in all: the last group may not be full. Where they do not, groups of 32 are up to
-// 7 % faster. The number of threads does not count, because it must not change the bits.
+// 7 % faster. The number of threads does not count, because one thread and two must give the same
+// bits.
 bool winsBySmallGroups(uint images) {
   auto costs = [&](uint group) {
     uint groups = Batch{images, group}.groups();
@@ -35,7 +36,7 @@ const Kernels& kernelsFor(Element element, uint images) {
   auto level = instructionSet();
   if (level == "avx2") return AVX2_KERNELS;
   if (level != "avx512_amx" || element != Element::BFLOAT16) return AVX512_KERNELS;
-  // Groups that are mostly filled up would cost more than they gain.
+  // Less than half a group would cost more than it gains.
   constexpr uint IMAGES_MIN = 8;
   if (images < IMAGES_MIN) return AVX512_KERNELS;
   bool isSmall = winsBySmallGroups(images);

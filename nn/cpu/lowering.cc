@@ -128,6 +128,8 @@ kj::Own<ProgramPlan> planFor(const Graph& graph, Phase phase, uint images, uint 
   addForward(builder, engine);
   if (phase == Phase::TRAIN) addBackward(builder);
   builder.plan->sharesChunks = sharesChunks(builder);
+  // Other convolutions have sums per lane.
+  KJ_REQUIRE(!builder.plan->sharesChunks || builder.amx != nullptr);
   cutChunks(builder);
   prepare(builder);
   packMemory(*builder.plan);

@@ -27,7 +27,8 @@ struct Share {
 };
 
 // The images first … first + images of a batch, worked on by one lane (a thread with its own
-// scratch memory). They are groups of images if these lie together: see Batch.
+// scratch memory), or by all lanes together: see Share. They are groups of images if these lie
+// together: see Batch.
 struct Chunk {
   uint lane;
   uint first;

@@ -26,7 +26,7 @@ struct Norm {
   Buffer* gradientPartials;
 
   static constexpr uint ARRAYS = 8;
-  // From those of `firstBlock` on.
+  // Returns the arrays from block `firstBlock` on.
   Channels channelsIn(const Addresses& memory, size_t firstBlock = 0) const;
 };
 

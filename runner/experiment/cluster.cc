@@ -49,7 +49,8 @@ constexpr InstructionSetKind INSTRUCTION_SETS[] = {
     {"avx2", "AVX2, also on processors that have AVX-512."},
     {"avx512", "AVX-512. Hosts without it are refused."},
     {"avx512_amx",
-        "AVX-512, and AMX for `bf16` with batches of at least 8 images. Hosts without AMX compute "
+        "AVX-512, and AMX for `bf16` with batches of at least 8 images per device. Hosts without "
+        "AMX compute "
         "the same bits, but several times as slowly."},
 };
 

@@ -33,7 +33,7 @@ kj::StringPtr highestLevelOf(const Experiment& experiment);
 void useInstructionSetOf(const Experiment& experiment);
 
 // Returns a sentence for users whose experiment would probably run at least 1.5 times as fast in
-// bf16: convolutions in fp32, on this machine, which has AMX. Otherwise null.
+// bf16: three convolutions or more in fp32, on this machine, which has AMX. Otherwise null.
 kj::Maybe<kj::StringPtr> precisionHint(const Experiment& experiment, const nn::Graph& graph);
 
 // What every role must know of the data before it can start.

@@ -36,6 +36,7 @@ bool hasEnded(const RunFolder& folder) {
   return kj::runCatchingExceptions(read) == nullptr && isLast(event);
 }
 
+// A role that has noticed something else says so after these words.
 bool saysOnlyThatCoordinatorIsGone(const Failure& failure) {
   return failure.reason.endsWith(COORDINATOR_GONE);
 }

@@ -285,10 +285,13 @@ TEST_CASE("Ops: AMX agrees with the reference on every case, within the precisio
   nn::useInstructionSet("avx512_amx");
   for (auto& c: CASES) {
     INFO(doctest::String(c.name));
-    // A group of images must be half full at least.
-    Case larger = c;
-    larger.batchSize += 16;
-    check(nn::CPU, nn::Precision::BF16, larger, 1);
+    // AMX needs 8 images. Three threads share the groups of images.
+    for (uint threads: {1, 3}) {
+      INFO(threads << " threads");
+      Case larger = c;
+      larger.batchSize += 16;
+      check(nn::CPU, nn::Precision::BF16, larger, threads);
+    }
   }
 }
 
