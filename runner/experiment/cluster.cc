@@ -50,8 +50,7 @@ constexpr InstructionSetKind INSTRUCTION_SETS[] = {
     {"avx512", "AVX-512. Hosts without it are refused."},
     {"avx512_amx",
         "AVX-512, and AMX for `bf16` with batches of at least 8 images per device. Hosts without "
-        "AMX compute "
-        "the same bits, but several times as slowly."},
+        "AMX compute the same bits, but several times as slowly."},
 };
 
 constexpr LossPolicy LOSS_POLICIES[] = {
