@@ -238,7 +238,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.workers =
       reader.integer("workers", "Number of worker processes.", {.atLeast = 1, .atMost = 4096}, 1);
   config.threadsPerWorker = reader.integer("threads_per_worker",
-      "Threads per device of a worker. They divide the images of the device's batch among "
+      "Threads per device of a worker. They divide the work on the device's batch among "
       "themselves. The sums of weight gradients depend on this number, so it is part of the "
       "experiment.",
       {.atLeast = 1, .atMost = 256}, 1);
