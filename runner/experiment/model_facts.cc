@@ -68,8 +68,8 @@ kj::Maybe<kj::StringPtr> precisionHint(const Experiment& experiment, const nn::G
   for (auto& device: experiment.cluster.devices) {
     if (isGpu(device)) return nullptr;
   }
-  // With two convolutions, LeNet only trains 1.1 times as fast. Networks of 8 to 70 of them
-  // train 2.5 to 3 times as fast.
+  // LeNet has two, and only trains 1.1 times as fast. inception-bn-28-small has 19, and trains 3.0
+  // times as fast, resnet-56 has 57, and trains 2.2 times as fast.
   constexpr uint CONVOLUTIONS_MIN = 3;
   uint convolutions = 0;
   for (auto& node: graph.nodes) convolutions += node.op.is<nn::Conv2d>() ? 1 : 0;

@@ -110,8 +110,8 @@ TEST_CASE("PyTorch's losses are ours: airbench94, synthetic images, smoothed lab
   // Our Winograd computes with float32 what autocast rounds: 2.5e-3 from float64 at most, while
   // autocast is 3.3e-3 from it, at another step, so that the two are 3.1e-3 apart.
   CHECK_SAME_LOSSES(EXACT, CIFAR10, "--batches=1", "--set=model.network=airbench94",
-      "--set=data.augment.crop=32", "--set=train.label_smoothing=0.2",
-      "--set=train.precision=bf16");
+      "--set=data.augment.crop=32", "--set=train.label_smoothing=0.2", "--set=train.precision=bf16",
+      "--set=cluster.instruction_set=avx512");
 }
 
 // The processor's tiles, or emulated ones.
