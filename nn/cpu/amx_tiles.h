@@ -13,6 +13,12 @@ namespace nn::cpu {
 // made of it.
 namespace {
 
+// A register number as an argument.
+template <int number>
+struct Number {
+  static constexpr int value = number;
+};
+
 // Tiles lie in memory as 1 KB without gaps. Register numbers are template arguments, because they
 // are part of the instructions.
 //
