@@ -128,7 +128,7 @@ kj::Own<ProgramPlan> planFor(const Graph& graph, Phase phase, uint images, uint 
   addForward(builder, engine);
   if (phase == Phase::TRAIN) addBackward(builder);
   builder.plan->sharesChunks = sharesChunks(builder);
-  // Other convolutions have sums per lane.
+  // The convolutions of other kernels cannot share a chunk: each lane has sums of its own.
   KJ_REQUIRE(!builder.plan->sharesChunks || builder.amx != nullptr);
   cutChunks(builder);
   prepare(builder);

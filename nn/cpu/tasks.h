@@ -41,7 +41,8 @@ struct Batch {
 };
 
 // Work on one chunk of images at a time. Lanes run the same task at the same time, on chunks of
-// their own, or on their shares of the same chunk. These may not depend on each other.
+// their own, or on their shares of the same chunk. One share must not need what another one
+// computes.
 class Task {
 public:
   virtual ~Task() noexcept(false) = default;
