@@ -1,10 +1,10 @@
 #include "tests/comparable_events.h"
 
 #include <capnp/message.h>
-#include <kj/debug.h>
-#include <kj/vector.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "runner/logs/run_log.h"
 
@@ -48,25 +48,42 @@ void removeTimes(runner::Event::Builder event) {
 
 }  // namespace
 
-kj::String comparableEvents(const runner::RunFolder& folder) {
-  kj::Vector<kj::String> lines;
+ComparableEvents::ComparableEvents(const runner::RunFolder& folder) {
+  using RoleIndex = std::pair<runner::Role, kj::uint>;
+  std::vector<std::pair<RoleIndex, kj::Array<capnp::word>>> found;
   runner::eachEvent(folder, [&](runner::Event::Reader recorded) {
     if (recorded.isSaved() || recorded.isUnsaved() || recorded.isContinued()) return;
     capnp::MallocMessageBuilder message;
     message.setRoot(recorded);
     auto event = message.getRoot<runner::Event>();
     removeTimes(event);
-    lines.add(runner::formatEvent(event));
+    found.emplace_back(
+        RoleIndex{event.getRole(), event.getIndex()}, capnp::canonicalize(event.asReader()));
   });
   // The roles run side by side.
-  auto roleOf = [](kj::StringPtr line) {
-    auto from = KJ_ASSERT_NONNULL(line.findFirst(','));
-    return kj::str(
-        line.slice(from, from + kj::StringPtr(",\"role\":\"worker\",\"index\":1").size()));
+  std::stable_sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  for (auto& [role, event]: found) events.add(kj::mv(event));
+}
+
+bool ComparableEvents::operator==(const ComparableEvents& other) const {
+  if (events.size() != other.events.size()) return false;
+  for (auto i: kj::indices(events)) {
+    if (events[i].asBytes() != other.events[i].asBytes()) return false;
+  }
+  return true;
+}
+
+kj::String ComparableEvents::text() const {
+  auto lines = KJ_MAP(event, events) {
+    kj::ArrayPtr<const capnp::word> segment = event;
+    capnp::SegmentArrayMessageReader message(kj::arrayPtr(&segment, 1));
+    return runner::formatEvent(message.getRoot<runner::Event>());
   };
-  std::stable_sort(lines.begin(), lines.end(),
-      [&](kj::StringPtr a, kj::StringPtr b) { return roleOf(a) < roleOf(b); });
   return kj::str(kj::strArray(lines, "\n"), "\n");
+}
+
+kj::String comparableEvents(const runner::RunFolder& folder) {
+  return ComparableEvents(folder).text();
 }
 
 }  // namespace tests

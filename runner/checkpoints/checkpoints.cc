@@ -107,12 +107,22 @@ bool hasManifest(kj::StringPtr path) {
   return ::access(kj::str(path, "/", MANIFEST).cStr(), F_OK) == 0 || errno != ENOENT;
 }
 
+// Returns the codec of all manifests, for all threads. To make one takes longer than to parse a
+// manifest.
+const capnp::JsonCodec& codecOfManifests() {
+  static const auto codec = []() {
+    auto made = kj::heap<capnp::JsonCodec>();
+    made->handleByAnnotation<Manifest>();
+    made->setPrettyPrint(true);
+    return made;
+  }();
+  return *codec;
+}
+
 // Reads the manifest of the checkpoint in the folder `path` into `manifest`, and returns its text.
 kj::String readManifest(kj::StringPtr path, Manifest::Builder manifest) {
   auto text = readRegular(kj::str(path, "/", MANIFEST), MANIFEST_BYTES_MAX);
-  capnp::JsonCodec codec;
-  codec.handleByAnnotation<Manifest>();
-  auto decode = [&]() { codec.decode(text, manifest); };
+  auto decode = [&]() { codecOfManifests().decode(text, manifest); };
   if (kj::runCatchingExceptions(decode) != nullptr) configs::fail("its manifest is damaged");
   return text;
 }
@@ -252,10 +262,7 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
   syncPath(folder.checkpoints());
   syncPath(folder.path);
   if (isFirst) syncAbove(folder.path);
-  capnp::JsonCodec codec;
-  codec.handleByAnnotation<Manifest>();
-  codec.setPrettyPrint(true);
-  auto text = [&]() { return kj::str(codec.encode(manifest), "\n"); };
+  auto text = [&]() { return kj::str(codecOfManifests().encode(manifest), "\n"); };
   // As long as the sum, so that the lines of the text are broken at the same places.
   auto noSum = kj::str(kj::repeat('0', SHA256_DIGITS));
   manifest.setSha256(noSum);

@@ -168,25 +168,29 @@ kj::Maybe<kj::ArrayPtr<const kj::byte>> valuesIn(kj::ArrayPtr<const kj::byte> by
   return bytes.slice(LENGTH_BYTES + header_bytes, bytes.size());
 }
 
-kj::Array<FoundTensor> tensorsIn(kj::ArrayPtr<const kj::byte> bytes) {
+FoundContents contentsOf(kj::ArrayPtr<const kj::byte> bytes) {
   kj::Vector<FoundTensor> tensors;
-  auto values = eachEntry(bytes, [&](kj::StringPtr name, Fields fields, auto values) {
-    if (name != METADATA) tensors.add(tensorOf(name, fields, values));
-  });
-  requireNoGaps(tensors, values);
-  return tensors.releaseAsArray();
-}
-
-kj::Array<FoundNote> notesIn(kj::ArrayPtr<const kj::byte> bytes) {
   kj::Vector<FoundNote> notes;
-  eachEntry(bytes, [&](kj::StringPtr name, Fields fields, auto) {
-    if (name != METADATA) return;
+  auto values = eachEntry(bytes, [&](kj::StringPtr name, Fields fields, auto values) {
+    if (name != METADATA) {
+      tensors.add(tensorOf(name, fields, values));
+      return;
+    }
     for (auto field: fields) {
       if (!field.getValue().isString()) continue;
       notes.add(FoundNote{kj::str(field.getName()), kj::str(field.getValue().getString())});
     }
   });
-  return notes.releaseAsArray();
+  requireNoGaps(tensors, values);
+  return {tensors.releaseAsArray(), notes.releaseAsArray()};
+}
+
+kj::Array<FoundTensor> tensorsIn(kj::ArrayPtr<const kj::byte> bytes) {
+  return contentsOf(bytes).tensors;
+}
+
+kj::Array<FoundNote> notesIn(kj::ArrayPtr<const kj::byte> bytes) {
+  return contentsOf(bytes).notes;
 }
 
 }  // namespace runner

@@ -58,6 +58,13 @@ struct FoundNote {
 // Returns the texts in the header of such a file. Throws as tensorsIn() does.
 kj::Array<FoundNote> notesIn(kj::ArrayPtr<const kj::byte> bytes);
 
+struct FoundContents {
+  kj::Array<FoundTensor> tensors;
+  kj::Array<FoundNote> notes;
+};
+// Returns what tensorsIn() and notesIn() return, and parses the header only once.
+FoundContents contentsOf(kj::ArrayPtr<const kj::byte> bytes);
+
 // Returns the values of all tensors together, or null if `bytes` is cut short.
 kj::Maybe<kj::ArrayPtr<const kj::byte>> valuesIn(kj::ArrayPtr<const kj::byte> bytes);
 

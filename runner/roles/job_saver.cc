@@ -44,19 +44,17 @@ struct KeptPart {
 
 // Returns a worker's part as a checkpoint keeps it: without the parameters, if it has them. They
 // come last, and the file of weights has them, too.
-KeptPart withoutParameters(
-    kj::ArrayPtr<const kj::byte> part, kj::ArrayPtr<const FoundTensor> arrays) {
+KeptPart withoutParameters(kj::ArrayPtr<const kj::byte> part, const FoundContents& contents) {
   auto values = KJ_ASSERT_NONNULL(valuesIn(part));
   kj::Vector<Tensor> kept;
   uint64_t size = 0;
-  for (auto& array: arrays) {
+  for (auto& array: contents.tensors) {
     if (array.name == SENT_PARAMETERS) break;
     if (array.values.begin() != values.begin() + size) configs::fail("its arrays are not in order");
     kept.add(Tensor{kj::str(array.name), array.type, kj::str(array.shape), array.values.size()});
     size += array.values.size();
   }
-  auto found = notesIn(part);
-  auto notes = KJ_MAP(note, found) {
+  auto notes = KJ_MAP(note, contents.notes) {
     return Note{note.name, kj::str(note.text)};
   };
   return {safetensorsHead(notes, kept), values.slice(0, size)};
@@ -267,14 +265,15 @@ kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
       files.add(CheckpointFile{part.name.file(), kj::arr(bytes)});
       continue;
     }
-    auto tensors = tensorsIn(bytes);
+    auto contents = contentsOf(bytes);
+    auto& tensors = contents.tensors;
     auto statistics = floatsIn(tensors, "program.statistics", graph.statisticsSize);
     for (auto i: kj::indices(sums)) sums[i] += statistics[i];
     // The first worker has them.
     if (workers++ == 0 && tensors.size() > 0 && tensors.back().name == SENT_PARAMETERS) {
       parameters = floatsIn(tensors, SENT_PARAMETERS, graph.parameters);
     }
-    auto kept = withoutParameters(bytes, tensors);
+    auto kept = withoutParameters(bytes, contents);
     heads.add(kj::mv(kept.head));
     files.add(
         CheckpointFile{part.name.file(), kj::arr(heads.back().asPtr().asConst(), kept.values)});

@@ -88,8 +88,9 @@ WeightsFile openWeights(kj::StringPtr path) {
     if (isMxnetParams(file.bytes)) {
       file.arrays = mxnetArraysIn(file.bytes);
     } else {
-      file.arrays = tensorsIn(file.bytes);
-      file.notes = notesIn(file.bytes);
+      auto contents = contentsOf(file.bytes);
+      file.arrays = kj::mv(contents.tensors);
+      file.notes = kj::mv(contents.notes);
     }
   };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {

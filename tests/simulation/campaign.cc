@@ -133,8 +133,8 @@ kj::Maybe<kj::String> Campaign::wrongIn(const Plan& plan, Ended& ended) {
   }
   if (!variant.isExact) return nullptr;
   if (hasOtherWeights) return kj::str("other weights");
-  return kj::str(
-      "other events\n--- expected\n", expected.events, "--- found\n", ended.result.events);
+  return kj::str("other events\n--- expected\n", expected.events.text(), "--- found\n",
+      ended.result.events.text());
 }
 
 // Nobody knows the result of a run that goes on without workers. But each push that a worker has

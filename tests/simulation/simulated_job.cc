@@ -7,7 +7,6 @@
 #include "runner/launch/launch.h"
 #include "runner/logs/run_ending.h"
 #include "runner/system/reason.h"
-#include "tests/comparable_events.h"
 #include "tests/simulation/world.h"
 
 namespace simulation {
@@ -146,7 +145,7 @@ Ended simulate(const runner::LoadedExperiment& loaded, kj::StringPtr root, const
     if (!world.running.empty()) ended.failure = kj::str(world.running[0]->name, " is left behind");
     world.left.clear();
     ended.result.weightsSha256 = kj::mv(KJ_ASSERT_NONNULL(outcome.weightsSha256));
-    ended.result.events = tests::comparableEvents(folder);
+    ended.result.events = tests::ComparableEvents(folder);
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
     ended.isAsExpected = ended.result.events == expected.events;
     if (!ended.isAsExpected) {

@@ -5,6 +5,7 @@
 #include <kj/string.h>
 
 #include "runner/experiment/experiment.h"
+#include "tests/comparable_events.h"
 #include "tests/simulation/account.h"
 #include "tests/simulation/faults.h"
 #include "tests/simulation/plan.h"
@@ -14,7 +15,7 @@ namespace simulation {
 // What an experiment comes to if nobody disturbs it.
 struct Expected {
   kj::String weightsSha256;
-  kj::String events;  // without times
+  tests::ComparableEvents events;
   Account account;
   Extent extent;
 };
