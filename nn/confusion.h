@@ -24,10 +24,9 @@ public:
   // BatchResult::correct.
   void add(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels);
   void add(const ConfusionCell& cell);
-  void clear() {
-    // KJ's maps hand a null pointer to memset() if they never had an entry.
-    if (counts.size() > 0) counts.clear();
-  }
+  // Not by the map's clear(): for a map that never had an entry, it hands a null pointer to
+  // memset().
+  void clear() { counts = {}; }
 
   // Returns the cells that have images, ordered by label, then by prediction.
   kj::Array<ConfusionCell> cells() const;

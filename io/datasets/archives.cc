@@ -198,7 +198,7 @@ public:
     for (auto& name: order) {
       if (byFile.find(fileOf(name)) != nullptr) rest.add(kj::str(name));
     }
-    byFile.clear();
+    byFile = {};
     return rest.releaseAsArray();
   }
 

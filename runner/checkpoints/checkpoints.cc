@@ -33,6 +33,8 @@ constexpr kj::StringPtr MANIFEST = "manifest.json"_kj;
 constexpr kj::StringPtr SET_ASIDE = ".refused"_kj;
 constexpr uint64_t MANIFEST_BYTES_MAX = 1 << 24;
 constexpr uint SHA256_DIGITS = 64;
+// Of files that are written at the same time.
+constexpr uint OPEN_FILES_MAX = 64;
 
 kj::String pathOf(const RunFolder& folder, uint64_t step) {
   return kj::str(folder.checkpoints(), "/", PREFIX, step);
@@ -72,14 +74,27 @@ void syncAbove(kj::StringPtr path) {
   if (!path.startsWith("/")) kj::runCatchingExceptions([&]() { syncPath("."); });
 }
 
-FileExtent writeFile(kj::StringPtr folder, const CheckpointFile& file) {
-  writeWhole(kj::str(folder, "/", file.name), file.pieces);
-  FileExtent written{kj::str(file.name), 0};
-  for (auto& piece: file.pieces) {
-    written.crc32 = io::crc32(piece, written.crc32);
-    written.bytes += piece.size();
+// Returns the files as they are in `folder` then.
+kj::Array<FileExtent> writeFiles(kj::StringPtr folder, kj::ArrayPtr<const CheckpointFile> files) {
+  kj::Vector<FileExtent> extents;
+  kj::Vector<kj::Own<WholeFile>> written;
+  auto finish = [&]() {
+    WholeFile::finish(written);
+    written.clear();
+  };
+  for (auto& file: files) {
+    auto whole = kj::heap<WholeFile>(kj::str(folder, "/", file.name));
+    auto& extent = extents.add(FileExtent{kj::str(file.name), 0});
+    for (auto& piece: file.pieces) {
+      whole->append(piece);
+      extent.crc32 = io::crc32(piece, extent.crc32);
+      extent.bytes += piece.size();
+    }
+    written.add(kj::mv(whole));
+    if (written.size() == OPEN_FILES_MAX) finish();
   }
-  return written;
+  finish();
+  return extents.releaseAsArray();
 }
 
 // Whether a manifest may name this file: one that lies beside it.
@@ -248,12 +263,12 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
   manifest.setRunS(point.run_s);
   manifest.setEventsBytes(point.events_bytes);
   manifest.setEndsEpoch(point.endsEpoch);
-  auto list = manifest.initFiles(files.size());
+  auto written = writeFiles(path, files);
+  auto list = manifest.initFiles(written.size());
   uint64_t bytes = 0;
-  for (auto i: kj::indices(files)) {
-    auto written = writeFile(path, files[i]);
-    set(list[i], written);
-    bytes += written.bytes;
+  for (auto i: kj::indices(written)) {
+    set(list[i], written[i]);
+    bytes += written[i].bytes;
   }
   // The events that a run goes on from, and the names of the folders.
   syncPath(folder.events());

@@ -10,7 +10,7 @@ kj::Maybe<ValidatedEpoch> ValidatedEpochs::take(Event::Reader event) {
     case Event::STARTED:
     case Event::CONTINUED:
       // The workers validate the epoch again.
-      reported.clear();
+      reported = {};
       latest = {};
       return nullptr;
     case Event::MEMBERSHIP:
@@ -34,7 +34,7 @@ kj::Maybe<ValidatedEpoch> ValidatedEpochs::take(Event::Reader event) {
 
 // A job that goes on without lost workers names those that it has. Others have all.
 void ValidatedEpochs::beginWith(capnp::List<uint32_t>::Reader ranks) {
-  members.clear();
+  members = {};
   for (uint rank: ranks) members.insert(rank);
   for (uint rank = 0; ranks.size() == 0 && rank < named; rank++) members.insert(rank);
 }
@@ -46,7 +46,7 @@ kj::Maybe<ValidatedEpoch> ValidatedEpochs::complete() {
   }
   auto whole = latest;
   whole.accuracy /= reported.size();
-  reported.clear();
+  reported = {};
   latest = {};
   return whole;
 }

@@ -100,20 +100,6 @@ Temporary newTemporary(kj::StringPtr path) {
   }
 }
 
-// Syncs `folder`, so that the new name of `file` survives a crash of the machine.
-void syncFolder(kj::StringPtr folder, int file, kj::StringPtr path, kj::StringPtr wayOut) {
-  auto name = folder.size() == 0 ? "."_kj : folder;
-  int raw = ::open(name.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (raw < 0) {
-    // The folder can be written but not read.
-    if (::syncfs(file) != 0) failToWrite(path, errno, wayOut);
-    return;
-  }
-  kj::AutoCloseFd fd(raw);
-  // Some network file systems cannot sync a folder.
-  if (::fsync(fd) != 0 && errno != EINVAL) failToWrite(path, errno, wayOut);
-}
-
 // Names the option of this process's command that chooses another folder for a run.
 kj::StringPtr wayToOtherRuns = "choose another folder with --runs"_kj;
 
@@ -145,10 +131,38 @@ void WholeFile::append(kj::ArrayPtr<const kj::byte> bytes) {
 }
 
 void WholeFile::finish() {
+  sync();
+  rename();
+  syncFolder();
+}
+
+void WholeFile::finish(kj::ArrayPtr<kj::Own<WholeFile>> files) {
+  for (auto& file: files) file->sync();
+  for (auto& file: files) file->rename();
+  if (files.size() > 0) files.back()->syncFolder();
+}
+
+void WholeFile::sync() {
   if (::fsync(fd) != 0) failToWrite(path, errno, wayOut);
+}
+
+void WholeFile::rename() {
   if (::rename(temporary.cStr(), path.cStr()) != 0) failToWrite(path, errno, wayOut);
   finished = true;
-  syncFolder(folderOf(path), fd, path, wayOut);
+}
+
+// So that the new name survives a crash of the machine.
+void WholeFile::syncFolder() {
+  auto folder = folderOf(path);
+  int raw = ::open(folder.size() == 0 ? "." : folder.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (raw < 0) {
+    // The folder can be written but not read.
+    if (::syncfs(fd) != 0) failToWrite(path, errno, wayOut);
+    return;
+  }
+  kj::AutoCloseFd open(raw);
+  // Some network file systems cannot sync a folder.
+  if (::fsync(open) != 0 && errno != EINVAL) failToWrite(path, errno, wayOut);
 }
 
 void writeWhole(kj::StringPtr path, kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces,

@@ -40,8 +40,15 @@ public:
   void append(kj::ArrayPtr<const kj::byte> bytes);
   // Moves the file to its path and replaces the file that is there.
   void finish();
+  // Finishes several files of one folder. A crash at any point leaves each file old or new. The
+  // file system has to write its journal only once or twice, and not twice for each file.
+  static void finish(kj::ArrayPtr<kj::Own<WholeFile>> files);
 
 private:
+  void sync();
+  void rename();
+  void syncFolder();
+
   const kj::String path;
   const kj::StringPtr wayOut;
   kj::String temporary;

@@ -61,6 +61,25 @@ TEST_CASE("WholeFile: syncs the file before its rename, and the folder after it"
   CHECK(synced[1] == folder);
 }
 
+TEST_CASE("WholeFile: of several files, syncs each before its rename, and their folder once") {
+  auto folder = newFolder();
+  kj::Vector<kj::Own<WholeFile>> files;
+  for (auto name: {"one", "two", "three"}) {
+    files.add(kj::heap<WholeFile>(kj::str(folder, "/", name)));
+    files.back()->append(kj::str(name).asBytes());
+  }
+  keepsSynced = true;
+  KJ_DEFER(keepsSynced = false; synced.clear());
+  WholeFile::finish(files);
+  REQUIRE(synced.size() == 4);
+  CHECK(synced[0].startsWith(kj::str(folder, "/one.part-")));
+  CHECK(synced[1].startsWith(kj::str(folder, "/two.part-")));
+  CHECK(synced[2].startsWith(kj::str(folder, "/three.part-")));
+  CHECK(synced[3] == folder);
+  for (auto name: {"one", "two", "three"}) CHECK(readFile(kj::str(folder, "/", name)) == name);
+  CHECK(namesIn(folder).size() == 3);
+}
+
 TEST_CASE("WholeFile: two writers of one path do not disturb each other, and the last one stays") {
   auto folder = newFolder();
   auto path = kj::str(folder, "/whole");
