@@ -275,8 +275,10 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
   manifest.setEventsCrc32(sumOfEvents(sums, point.events_bytes));
   setLogs(manifest, point.logs, sums);
   syncPath(folder.checkpoints());
-  syncPath(folder.path);
-  if (isFirst) syncAbove(folder.path);
+  if (isFirst) {
+    syncPath(folder.path);
+    syncAbove(folder.path);
+  }
   auto text = [&]() { return kj::str(codecOfManifests().encode(manifest), "\n"); };
   // As long as the sum, so that the lines of the text are broken at the same places.
   auto noSum = kj::str(kj::repeat('0', SHA256_DIGITS));
