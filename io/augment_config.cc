@@ -71,8 +71,9 @@ void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
   config.aspectMin = 0.75;
   config.aspectMax = 4 / 3.0;
   readRange(reader, "crop_aspect",
-      "With `crop_area`: the least and the largest width of a training crop, divided by its "
-      "height. Its logarithm is drawn uniformly. Default: [0.75, 1.3333333333333333].",
+      "With `crop_area`: the least and the largest ratio of a training crop's width to its "
+      "height. The logarithm of the ratio is drawn uniformly. Default: [0.75, "
+      "1.3333333333333333].",
       {.above = 0, .atMost = 100}, config.aspectMin, config.aspectMax);
   config.centreCrop = reader.real("centre_crop",
       "With `crop_area`: the side of the square that validation cuts out of the middle and "

@@ -11,8 +11,8 @@ constexpr Transport ROWS[] = {
     {"unix", "Messages over a Unix socket. All roles must be on one machine.", true, false, true},
     {"shared_memory",
         "Gradients and values are read directly from shared memory. Messages over a Unix socket "
-        "only start and end the work, but also carry the data if `wire` or `compression` encode "
-        "it. All roles must be on one machine.",
+        "start and end the work. They carry the data only if `wire` or `compression` encodes it. "
+        "All roles must be on one machine.",
         true, true, true},
 };
 

@@ -72,8 +72,8 @@ public:
     };
     add("check", check, "report all errors of a file");
     add("explain", explain, "show the resolved plan");
-    add("run", run, "run it and print the table");
-    add("ps", ps, "list the runs that go on");
+    add("run", run, "run an experiment, and print its result table");
+    add("ps", ps, "list the runs in progress");
     add("attach", attach, "follow a run that goes on");
     add("stop", stop, "end a run that goes on");
     add("scale", scale, "change how many workers a run has");

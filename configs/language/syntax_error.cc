@@ -209,8 +209,8 @@ void reportHeader(const Source& source, uint lineNumber, uint column, kj::String
   } else {
     // toml++ does not repeat a quoted name as it is written.
     auto place = line.byteAt(column);
-    diagnostics.error(
-        line.span(place, place + 1), "a header up to here adds to what is given above");
+    diagnostics.error(line.span(place, place + 1),
+        "the header that ends here adds to a table that is given further up");
   }
 }
 

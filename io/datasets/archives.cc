@@ -108,7 +108,7 @@ public:
 
   // What it throws begins with a verb.
   kj::Array<kj::byte> read(int64_t sizeHint, size_t bytesMax) {
-    auto refuse = [&]() { configs::fail("has more than the ", bytesMax, " bytes that are read"); };
+    auto refuse = [&]() { configs::fail("has more than the allowed ", bytesMax, " bytes"); };
     if (isEncrypted) configs::fail("is encrypted: unpack the archive with its password");
     if (sizeHint > 0 && uint64_t(sizeHint) > bytesMax) refuse();
     // A damaged archive may claim any size. Memory beyond one block is taken as the bytes arrive.

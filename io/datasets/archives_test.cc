@@ -46,7 +46,7 @@ TEST_CASE("Members: refuses a file that is too large, and a path that is not an 
   writeArchive(tar, archive_write_add_filter_gzip, archive_write_set_format_pax, names);
   auto members = Members::open(tar);
   CHECK(members->next() != nullptr);
-  CHECK(thrownBy([&]() { members->read(9); }) == "has more than the 9 bytes that are read");
+  CHECK(thrownBy([&]() { members->read(9); }) == "has more than the allowed 9 bytes");
   auto text = scratch.write("x.txt", kj::StringPtr("no archive at all").asBytes());
   auto message = thrownBy([&]() { Members::open(text)->next(); });
   CHECK(message ==
@@ -109,7 +109,7 @@ TEST_CASE("Members: refuses by name a file of absurd size, or one that ends earl
   auto tar = scratch.write("x.tar", kj::arrayPtr(header, sizeof(header)).asBytes());
   auto members = Members::open(tar);
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "x.jpg");
-  CHECK(thrownBy([&]() { members->read(1000); }) == "has more than the 1000 bytes that are read");
+  CHECK(thrownBy([&]() { members->read(1000); }) == "has more than the allowed 1000 bytes");
 
   members = Members::open(tar);
   CHECK(members->next() != nullptr);
@@ -274,7 +274,7 @@ TEST_CASE("readUnpacked: unpacks a compressed file, and leaves another file as i
   writeArchive(packed, archive_write_add_filter_gzip, archive_write_set_format_raw, names);
   CHECK(kj::heapString(readUnpacked(packed, 100).asChars()) == "some text");
   CHECK(thrownBy([&]() { readUnpacked(packed, 8); }) ==
-        kj::str(packed, " has more than the 8 bytes that are read"));
+        kj::str(packed, " has more than the allowed 8 bytes"));
   auto plain = scratch.write("plain", kj::StringPtr("other").asBytes());
   CHECK(kj::heapString(readUnpacked(plain, 100).asChars()) == "other");
   CHECK(readUnpacked(scratch.write("empty", nullptr), 100).size() == 0);

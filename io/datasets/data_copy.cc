@@ -212,7 +212,8 @@ void DataCopy::finish() {
   moveIntoPlace(part, path);
   if (find() == nullptr) {
     std::filesystem::remove_all(path.cStr(), error);
-    configs::fail("what came as the data set ", path, " are other records");
+    configs::fail("the records that were copied to ", path,
+        " are not those of the run. Start the run again to copy them anew");
   }
 }
 

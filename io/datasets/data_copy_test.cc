@@ -131,7 +131,7 @@ TEST_CASE("DataCopy: a copy that was cut short, or has other records, is not the
   // The databases are there, but both are damaged.
   auto damaged = pair.bytes(0, size);
   for (auto& byte: damaged) byte ^= 1;
-  CHECK(thrownBy([&]() { write(damaged); }).startsWith("what came as the data set "));
+  CHECK(thrownBy([&]() { write(damaged); }).startsWith("the records that were copied to "));
   CHECK(pair.newCopy()->find() == nullptr);
 }
 

@@ -167,7 +167,7 @@ void requireNoLabelFiles(const DataConfig& config, kj::StringPtr folder) {
   auto require = [&](const kj::Maybe<kj::String>& file, kj::StringPtr key, kj::StringPtr purpose) {
     if (file == nullptr) return;
     configs::fail("the records in ", folder, " are packed already, so that `", key, "` cannot ",
-        purpose, ". Leave data.", key, " out, or name the images that were packed");
+        purpose, ". Leave data.", key, " out, or set data.source to the original images");
   };
   require(config.labels, "labels", "choose among them or label them");
   require(config.validationLabels, "validation_labels", "choose among them or label them");
@@ -184,7 +184,7 @@ kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
       if (config.classes.size() > 0) {
         configs::fail("the records in ", *source,
             " are packed already, so that `classes` cannot choose among them. Leave data.classes "
-            "out, or name the images that were packed");
+            "out, or set data.source to the original images");
       }
       requireNoLabelFiles(config, *source);
       KJ_IF_MAYBE(own, config.validationSource) {

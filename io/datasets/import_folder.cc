@@ -463,8 +463,8 @@ private:
     LeftOut names;
     for (auto& path: paths) names.add(path);
     configs::fail(KJ_ASSERT_NONNULL(labelsFile), " names none of the ", names.count(),
-        " images of ", images,
-        ": its paths must begin below that place, as these do: ", names.names());
+        " images of ", images, ": paths in it must be relative to that folder or archive, such as ",
+        names.names());
   }
 
   [[noreturn]] void refuseWithoutImage() {

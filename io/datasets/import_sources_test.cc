@@ -115,10 +115,11 @@ TEST_CASE("importFolder: lists choose among the images of one folder") {
         kj::str(images.scratch.path("train.txt"),
             ":2: each line must have a path, a tab and a label from 0 to 1000000"));
   images.config.labels = list("train.txt", "images/cat/11.jpg 4\n");
-  CHECK(images.refusal() == kj::str(images.scratch.path("train.txt"),
-                                " names none of the 6 images of ", images.folder(),
-                                ": its paths must begin below that place, as these do: cat/10.jpg, "
-                                "cat/11.jpg, cat/12.jpg, dog/10.jpg, dog/11.jpg, …"));
+  CHECK(
+      images.refusal() ==
+      kj::str(images.scratch.path("train.txt"), " names none of the 6 images of ", images.folder(),
+          ": paths in it must be relative to that folder or archive, such as cat/10.jpg, "
+          "cat/11.jpg, cat/12.jpg, dog/10.jpg, dog/11.jpg, …"));
   images.config.labels = images.scratch.path("none.txt");
   CHECK(images.refusal() == kj::str("there is no file ", images.scratch.path("none.txt"),
                                 ". Set data.labels to a file of labels"));

@@ -183,7 +183,7 @@ TEST_CASE("openDataset: refuses files of labels and names beside packed records"
     file = scratch.path("file.txt");
     CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
           kj::str("the records in ", packed, " are packed already, so that `", key, "` cannot ",
-              purpose, ". Leave data.", key, " out, or name the images that were packed"));
+              purpose, ". Leave data.", key, " out, or set data.source to the original images"));
     file = nullptr;
   };
   refuses(config.labels, "labels", "choose among them or label them");

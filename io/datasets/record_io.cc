@@ -93,7 +93,7 @@ public:
   kj::Array<kj::byte> read(size_t bytesMax) override {
     uint64_t bytes = 0;
     for (auto& part: parts) bytes += part.size;
-    if (bytes > bytesMax) configs::fail("has more than the ", bytesMax, " bytes that are read");
+    if (bytes > bytesMax) configs::fail("has more than the allowed ", bytesMax, " bytes");
     auto all = record(kj::maxValue);
     return kj::heapArray(all.slice(kj::min(imageAt, all.size()), all.size()));
   }

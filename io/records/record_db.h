@@ -10,7 +10,8 @@
 
 namespace io {
 
-// The largest label. The network would need as many outputs as a larger one says.
+// The largest label that is accepted. A larger one is probably an error, and the network would need
+// more than that many outputs.
 constexpr uint32_t LABEL_MAX = 1000000;
 
 // One stored record. `bytes` point into the map of the database.

@@ -268,8 +268,8 @@ void requirePrecision(Precision precision) {
   configs::fail(
       "train.precision = \"bf16\" needs a processor with AVX512_BF16. This one does not have it, "
       "or "
-      "DNNL_MAX_CPU_ISA forbids it. Emulated bfloat16 would be four times slower than \"fp32\": "
-      "choose that");
+      "DNNL_MAX_CPU_ISA forbids it. Emulated bfloat16 would be four times slower than \"fp32\". "
+      "Choose \"fp32\"");
 }
 
 kj::Array<kj::String> convolutionImplementations(const Graph& graph, ProgramOptions options) {

@@ -121,7 +121,7 @@ TEST_CASE("Model: a last layer that does not give one value per class is reporte
       "x.toml:2:3: error: the last layer gives 12 values, but the data set has 10 classes"));
   Built wide("layers = [ { kind = \"conv\", filters = 10, kernel = 3 } ]");
   CHECK(wide.diagnostics.count() == 1);
-  CHECK(wide.reports("the loss needs one number a class, but the last layer gives 10×6×6"));
+  CHECK(wide.reports("the loss needs one number per class, but the last layer gives 10×6×6"));
 }
 
 TEST_CASE(

@@ -85,7 +85,7 @@ kj::Maybe<kj::String> addMisfit(kj::ArrayPtr<const Shape> inputs) {
 
 kj::Maybe<kj::String> lossMisfit(Shape x) {
   if (x.height == 1 && x.width == 1) return nullptr;
-  return kj::str("the loss needs one number a class, but the last layer gives ", x);
+  return kj::str("the loss needs one number per class, but the last layer gives ", x);
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST_CASE("Ops: a misfit is a sentence with the shapes") {
   CHECK(misfitOf(Add(), sides) ==
         "the branches give 3×4×5 and 3×4×6: to be added they need one shape");
   CHECK(misfitOf(SoftmaxCrossEntropy(), {10, 2, 2}) ==
-        "the loss needs one number a class, but the last layer gives 10×2×2");
+        "the loss needs one number per class, but the last layer gives 10×2×2");
 }
 
 TEST_CASE("Ops: a weight or an output of more than 31 bits is a misfit") {

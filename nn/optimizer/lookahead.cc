@@ -52,12 +52,12 @@ Lookahead Lookahead::inStepsOf(uint64_t updates) const {
 }
 
 void Lookahead::check(const RunLength& run, configs::Diagnostics& diagnostics) const {
-  // At the last update the share is decay: of 1, a look back takes nothing.
+  // At the last update the share is decay: of 1, a draw back takes nothing.
   uint64_t last = decay == 1 ? run.updates - 1 : run.updates;
   if (every <= last) return;
   diagnostics.error(everySpan,
       kj::str("the run of ", run.updates, run.updates == 1 ? " update" : " updates",
-          " ends before its first look back, on its first weights"),
+          " ends before the first draw back, so it would end with its initial weights"),
       last == 0 ? kj::str("make the run longer, or leave the lookahead out")
                 : kj::str("make `every` at most ", last, ", or the run longer"));
 }
@@ -79,7 +79,8 @@ Lookahead Lookahead::read(configs::Reader& reader) {
       {.atLeast = 0, .atMost = 1000}, 0);
   if (lookahead.decay == 1 && lookahead.power == 0) {
     reader.error("decay",
-        "each look back keeps all of the slow values: the run ends on its first weights",
+        "each draw back keeps all of the slow values, so the run would end with its initial "
+        "weights",
         "make `decay` less than 1, or `power` more than 0", {"power"_kj});
   }
   lookahead.everySpan = reader.span("every");

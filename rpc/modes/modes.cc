@@ -127,7 +127,7 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
   auto sliceBytes = reader.integer("slice_bytes",
       "The largest slice of a parameter array. A slice travels and is updated as one. Small models "
       "are cut finer, so that every server gets a fair share. On links of 1 Gbit/s and less, 32768 "
-      "lets the slices that the next step needs first overtake the others sooner.",
+      "is better: urgent slices, those that the next step needs first, overtake others sooner.",
       {.atLeast = 4096, .atMost = 256 << 20}, 1 << 20);
   config.slice_bytes = uint64_t(sliceBytes);
   config.placement =

@@ -37,9 +37,9 @@ public:
   // pushes again.
   virtual void rest() = 0;
   // Waits until all pushes of this worker were answered, but does not end an epoch: no worker's
-  // values change by it, unless that mode's bits depend on which pushes arrive first. Where others
-  // could wait for this worker, every worker must call this before any of them pushes again, and
-  // refresh() before its next push.
+  // values change by it, except in modes whose bits depend on which pushes arrive first. Where
+  // others could wait for this worker, every worker must call this before any of them pushes again,
+  // and refresh() before its next push.
   virtual void settle() { rest(); }
   // Shows what this worker keeps from step to step, beyond what the shards keep. Call it after
   // settle() to save it. To restore it, call it before RemoteStore::run(), and then resume() in

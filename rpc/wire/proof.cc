@@ -80,7 +80,7 @@ struct Proof {
     auto program = reinterpret_cast<const char*>(&message);
     return read(&message, sizeof(PROGRAM)).then([this, program, &message]() {
       if (memcmp(program, PROGRAM, sizeof(PROGRAM)) != 0) {
-        fail(kj::str("it is not this program, or another version of it"));
+        fail(kj::str("it is another program, or another version of this one"));
       }
       auto rest = reinterpret_cast<kj::byte*>(&message) + sizeof(PROGRAM);
       return read(rest, sizeof(message) - sizeof(PROGRAM));

@@ -147,7 +147,7 @@ TEST_CASE("Proof: both ends recognize another program by its first bytes") {
                             : proveAsCaller(pair.caller, pair.worker, "server 1");
     auto written = other.write(OTHER.begin(), OTHER.size()).eagerlyEvaluate(nullptr);
     if (!isListener) pair.read(pair.listener, 64);
-    CHECK(pair.failure(proof) == "it is not this program, or another version of it");
+    CHECK(pair.failure(proof) == "it is another program, or another version of this one");
   }
 }
 

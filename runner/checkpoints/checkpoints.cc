@@ -166,7 +166,7 @@ void check(kj::StringPtr folder, Manifest::File::Reader file) {
     configs::fail(name, " does not have ", file.getBytes(), " bytes");
   }
   if (GrowingSums(folder).of(file.getName(), facts.st_size, name) != file.getCrc32()) {
-    configs::fail(name, " is damaged: its checksum is another one");
+    configs::fail(name, " is damaged: its checksum does not match the manifest");
   }
 }
 
@@ -317,7 +317,7 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
   constexpr double EVENTS_BYTES_MAX = 1ull << 53;
   double events_bytes = manifest.getEventsBytes();
   if (!(events_bytes >= 0 && events_bytes <= EVENTS_BYTES_MAX)) {
-    configs::fail("its manifest is damaged: its events have ", events_bytes, " bytes");
+    configs::fail("its manifest is damaged: it states ", events_bytes, " bytes of events");
   }
   kj::Vector<kj::String> files;
   for (auto file: manifest.getFiles().asReader()) {

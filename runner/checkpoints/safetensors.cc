@@ -77,7 +77,7 @@ FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::b
       }
     }
   }
-  configs::fail("its header has no type, shape and place for `", name, "` that agree");
+  configs::fail("the dtype, shape and data_offsets of `", name, "` in its header do not agree");
 }
 
 // Throws unless each byte of `all` belongs to one of `tensors`, and to no other.
@@ -95,7 +95,7 @@ void requireNoGaps(kj::ArrayPtr<const FoundTensor> tensors, kj::ArrayPtr<const k
     at = place.end();
   }
   if (!areNext || at != all.end()) {
-    configs::fail("its values are not those of the tensors in its header, one after the other");
+    configs::fail("the tensors in its header overlap, or leave gaps between their values");
   }
 }
 

@@ -14,9 +14,9 @@ kj::MainFunc AttachCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
       "Shows what a run says, from its beginning, until it ends, and then ends with its exit code. "
       "The run may have been started with `runner run --detach`, in another terminal, or on "
-      "another machine that shares the folder. RUN is its folder, or that of its experiment: then "
-      "its newest run. For a run without --detach, only log.txt is shown. Ctrl-C ends the command, "
-      "and the run goes on.\n"
+      "another machine that shares the folder. RUN is the folder of a run, or the folder of an "
+      "experiment, which stands for its newest run. For a run without --detach, only log.txt is "
+      "shown. Ctrl-C ends the command, and the run continues.\n"
       "\n"
       "  runner attach runs/fashion_mnist_dist_sync\n"
       "  runner attach runs/fashion_mnist_dist_sync/3")

@@ -169,12 +169,14 @@ public:
 
   kj::MainFunc getMain() {
     kj::MainBuilder builder(commandLine, VERSION,
-        "Reads every record, decodes every image, and adds up what there is. PATH is an experiment "
-        "file, a folder with training.mdb and validation.mdb, or one of these files.\n"
+        "Reads every record, decodes every image, and prints totals: records, classes, image "
+        "sizes. PATH is an experiment file, a folder with training.mdb and validation.mdb, or one "
+        "of these files.\n"
         "\n"
         "  runner data verify records/cifar10\n"
         "\n"
-        "Ends with exit code 1 if a record is bad.");
+        "Ends with exit code 1 if a record is bad, or if the SHA-256 of all records is not the one "
+        "that the file states.");
     addPath(builder);
     return builder.callAfterParsing(KJ_BIND_METHOD(*this, run)).build();
   }
@@ -289,9 +291,9 @@ private:
     kj::Vector<uint64_t> found;
     withProgress([&](io::Progress& progress) {
       for (uint64_t i = 0; i < db.count(); ++i) {
+        if (i % 1000 == 0) progress("looking for images, records", i, db.count());
         if (className.size() > 0 && !isOfClass(reader, i, names)) continue;
         found.add(i);
-        if (i % 1000 == 0) progress("looking for images, records", i, db.count());
       }
     });
     if (found.size() == 0) commandLine.exitError(kj::str("error: ", whyNone(db, names)));

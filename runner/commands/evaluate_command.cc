@@ -32,6 +32,8 @@ constexpr uint DECIMALS = 6;
 constexpr uint SHORT_DECIMALS = 3;
 
 constexpr uint TOP_K = 5;
+// How many of the worst images a page shows by default.
+constexpr uint WORST = 60;
 constexpr size_t FOLDER_BATCH = 64;
 
 // Returns the first names of the classes of a network.
@@ -98,9 +100,8 @@ void requireSameKind(const TrainedModel& model, const io::Dataset& dataset) {
   for (size_t label = 0; label < kj::min(dataset.classes(), names.size()); ++label) {
     bool isKnown = names[label].size() > 0;
     if (!isKnown || names[label] == model.className(label)) continue;
-    configs::fail("the classes of the data set are ", names[label],
-        ", …, where those of the network ", "are ", model.className(label), ", … (label ", label,
-        ")", OTHER);
+    configs::fail("label ", label, " is the class ", names[label], " in the data set, but ",
+        model.className(label), " in the network", OTHER);
   }
 }
 
@@ -117,8 +118,8 @@ kj::MainFunc EvaluateCommand::getMain() {
       "  runner evaluate runs/cifar10_local/last --data my_photos\n"
       "  runner evaluate configs/cifar10_local.toml --set model.weights=other.safetensors\n"
       "\n"
-      "On the instruction set of the run, and with its batch size, the figures are the same to the "
-      "last digit.");
+      "With the instruction set and the batch size of the run, the figures equal those of its last "
+      "validation to the last digit.");
   builder
       .addOptionWithArg({"data"}, folderSetter(data, "name a folder, e.g. --data my_photos"), "DIR",
           "judge the images in DIR instead: one folder per class, with the name of the class")
@@ -151,7 +152,13 @@ Validity EvaluateCommand::evaluate() {
   if (topK == 0) topK = model.experiment().log.topK;
   if (topK == 0 && classes > TOP_K) topK = TOP_K;
 
-  Judgement judgement(uint(topK), into.size() > 0 ? size_t(worst) : 0);
+  bool choosesWorst = worst != kj::maxValue;
+  if (into.size() == 0 && choosesWorst) {
+    return kj::str("--worst needs --into DIR, where evaluation.html shows these images");
+  }
+  if (!choosesWorst) worst = into.size() > 0 ? WORST : 0;
+
+  Judgement judgement{uint(topK), size_t(worst)};
   auto& clock = kj::systemPreciseMonotonicClock();
   auto begin = clock.now();
   kj::String images;
@@ -161,7 +168,8 @@ Validity EvaluateCommand::evaluate() {
   double seconds = (clock.now() - begin) / kj::NANOSECONDS * 1e-9;
   auto& sums = judgement.sums;
   if (sums.images == 0) {
-    commandLine.exitError(kj::str("error: there are no images to judge in ", images));
+    commandLine.exitError(kj::str("error: there is nothing to evaluate: ", images,
+        " could be used. Name other images with --data"));
   }
 
   KJ_IF_MAYBE(epoch, model.epoch) images = kj::str(images, ", with the weights of epoch ", *epoch);

@@ -276,7 +276,7 @@ kj::String addresses(const ClusterConfig& cluster) {
   }
   KJ_IF_MAYBE(named, atInterface) coordinator = kj::mv(*named);
   return kj::str("the coordinator listens at ", coordinator,
-      ", the other roles where they reach it; ", ports, "\n");
+      ", and each other role at the address from which it reaches the coordinator; ", ports, "\n");
 }
 
 // Returns one line per host: `host node1 slots=2: server 0, worker 0, worker 2`.

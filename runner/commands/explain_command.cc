@@ -29,8 +29,9 @@ SetOption amountSetter(double& to, bool mayBeZero) {
 kj::MainFunc ExplainCommand::getMain() {
   kj::MainBuilder builder(commandLine, VERSION,
       "Shows what FILE resolves to: every value used, the layers with shapes, parameters and "
-      "FLOPs, how much of the parameters each server holds, bytes and memory. Imports the data "
-      "set if that has not been done, and trains nothing.\n"
+      "FLOPs, the share of the parameters that each server holds, the bytes sent per step, and "
+      "memory. Trains nothing. Imports the data set only if the file does not determine its "
+      "records (image_folder, packed records) or names model.weights.\n"
       "\n"
       "  runner explain configs/cifar10_dist_sync.toml\n"
       "  runner explain configs/cifar10_dist_sync.toml --bandwidth 1000 --overhead 12");
@@ -51,7 +52,7 @@ Validity ExplainCommand::explainFile() {
     return kj::str("--overhead needs --bandwidth MBIT: it is added to the transfer time");
   }
   auto all = loadAll();
-  if (!isAllKnown(all)) prepareData(all, path(), commandLine);
+  if (!isAllKnown(all) || mustLook(all)) prepareData(all, path(), commandLine);
   kj::Maybe<Links> links;
   if (bandwidth_mbit > 0) links = Links{.mbit = bandwidth_mbit, .overhead_ms = overhead_ms};
   print(explain(all, links, terminalColumns(STDOUT_FILENO)));

@@ -70,10 +70,11 @@ TEST_CASE("explain: says where the roles listen, and what the launcher does not 
       "; addresses on 127.0.0.1, ports chosen by the system\nlauncher local starts all roles on "
       "this machine, and does not use cluster.hosts and cluster.interface\n5");
   check({"cluster.launcher=ssh", HOSTS, "cluster.port=7000"},
-      "; the coordinator listens at the address from which this machine reaches the hosts, the "
-      "other roles where they reach it; port 7000\nhost a: ");
+      "; the coordinator listens at the address from which this machine reaches the hosts, and "
+      "each other role at the address from which it reaches the coordinator; port 7000\nhost a: ");
   check({"cluster.launcher=mpi", "cluster.interface=eth0", "cluster.port=7000-7031"},
-      "; the coordinator listens at cluster.interface, eth0, the other roles where they reach it; "
+      "; the coordinator listens at cluster.interface, eth0, and each other role at the address "
+      "from which it reaches the coordinator; "
       "ports 7000 to 7031\n");
   check({"cluster.launcher=slurm"}, "at the address from which its node reaches the others, ");
   check({"cluster.launcher=manual"}, "; the coordinator listens at 127.0.0.1, ");

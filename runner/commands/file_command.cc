@@ -22,9 +22,9 @@ void FileCommand::addFileAndOverrides(kj::MainBuilder& builder) {
 
 void FileCommand::addFileAndSettings(kj::MainBuilder& builder) {
   builder.addOptionWithArg({"sweep"}, KJ_BIND_METHOD(*this, addSweep), "KEY=V1,V2",
-      "run it for each of these values, e.g. --sweep data.batch_size=64,128, or for those of "
-      "a range, in place of the values that the file's grid has for the key; with several, "
-      "for every combination");
+      "make one run for each of these values, e.g. --sweep data.batch_size=64,128. The value may "
+      "also be a range as in [sweep]. Replaces the values that the file's grid has for the key. "
+      "Several --sweep make a run for every combination");
   addFileAndOverrides(builder);
 }
 

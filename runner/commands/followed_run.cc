@@ -96,7 +96,7 @@ kj::Promise<void> FollowedRun::watchQueue() {
   return queue.look(kj::arrayPtr(&KJ_ASSERT_NONNULL(job), 1))
       .then([this](kj::Maybe<SlurmQueue::Jobs>&& answer) -> kj::Promise<void> {
         if (hasAnswer && answer == nullptr) {
-          tell("warning: Slurm does not say what becomes of the job (squeue)");
+          tell("warning: squeue does not answer, so the state of the job is not known");
         }
         hasAnswer = answer != nullptr;
         KJ_IF_MAYBE(jobs, answer) {

@@ -18,7 +18,7 @@ kj::MainFunc HostCommand::getMain() {
           [this]() -> kj::MainBuilder::Validity {
             commandLine.endWith(isAsCopied() ? OK : RUN_FAILED);
           },
-          "only tell by the exit code whether this program is as it was copied to this machine")
+          "only check that the files of this copied program are unchanged: exit code 0 or 1")
       .callAfterParsing([this]() -> kj::MainBuilder::Validity {
         kj::UnixEventPort::captureChildExit();
         serveHost();

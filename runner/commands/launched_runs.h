@@ -16,7 +16,7 @@ namespace runner {
 // no run.
 RunFolder launchedRun(kj::StringPtr path);
 
-// Whether `folder` is one of a whole sweep.
+// Whether `folder` is the folder of a sweep as a whole, and not of one of its runs.
 bool isSweep(const RunFolder& folder);
 
 // Whether a run was submitted to Slurm, and no process works on it or has ended it: it waits in the

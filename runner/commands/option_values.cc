@@ -55,7 +55,7 @@ SetOption countSetter(uint64_t& to, uint64_t most) {
 SetOption traceStepsSetter(kj::Maybe<rpc::TraceSteps>& to) {
   return [&to](kj::StringPtr word) -> Validity {
     to = parseTraceSteps(word);
-    if (to == nullptr) return kj::str("write --trace-steps A-B with A up to B, e.g. 100-199");
+    if (to == nullptr) return kj::str("write --trace-steps A-B with A ≤ B, e.g. 100-199");
     return true;
   };
 }

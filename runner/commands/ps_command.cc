@@ -60,7 +60,7 @@ kj::Array<kj::Maybe<SlurmJob>> jobsOf(kj::ArrayPtr<const RunFolder> queued) {
       }
     }
   } else {
-    tell("warning: Slurm does not say which runs wait in its queue (squeue)");
+    tell("warning: squeue does not answer, so runs that wait in the queue are not listed");
   }
   return jobs;
 }

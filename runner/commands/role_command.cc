@@ -102,8 +102,9 @@ kj::MainFunc RoleCommand::getMain() {
           "The "
           "other roles listen where they reach the coordinator")
       .addOptionWithArg({"folder"}, folderSetter(folder, "name a folder, e.g. /tmp/runs"), "DIR",
-          "the coordinator's run folder: made if it is not there, and it may hold no run (default: "
-          "a new one below runs); where a role leaves its trace")
+          "for the coordinator: the folder of the run, which is created if necessary and must not "
+          "hold a run yet, except with --resume (default: a new folder below runs). For other "
+          "roles: the folder for their trace")
       .addOption({"resume"}, flag(resumes),
           "for the coordinator: go on with the run in its folder, from its newest checkpoint")
       .addOptionWithArg({"membership"}, text(membershipOf), "RUN",
@@ -117,11 +118,11 @@ kj::MainFunc RoleCommand::getMain() {
       .addOptionWithArg({"task_index"}, text(flags.taskIndex), "N",
           "its entry in --ps_hosts or --worker_hosts, from 0")
       .addOptionWithArg({"trace-steps"}, traceStepsSetter(traceSteps), "A-B",
-          "record what it does in these steps, from 0, and leave it in DIR")
+          "record what this role does in these steps, counted from 0, and write its trace to DIR")
       .addOptionWithArg({"data"}, text(data.folder), "DIR",
           "open the packed records in DIR, whatever data.source says")
       .addOptionWithArg({"digest"}, text(data.digest), "HEX",
-          "the digest of the run, which belongs to --data: a launcher knows it")
+          "needed with --data: the digest of the run. Launcher ssh passes both")
       .addOption(
           {"until-stdin-closes"}, flag(untilStdinCloses), "end at once when standard input closes")
       .addOption({"launched"}, flag(launched),

@@ -132,7 +132,7 @@ bool prepare(
   }
   if (record.state == RunRecord::FINISHED &&
       whyNotWeights(folder.weights(), record.weightsSha256) == nullptr) {
-    tell(kj::str("run ", folder.path, " has finished before"));
+    tell(kj::str("the run in ", folder.path, " has already finished, so nothing was started"));
     commandLine.endWith(OK);
   }
   if (resumes && record.digest.size() > 0) {
@@ -306,14 +306,16 @@ Validity RunCommand::run() {
     }
   }
   if (dryRun) {
-    return kj::str("--dry-run is for a launcher that hands the run to another system");
+    return kj::str("--dry-run needs cluster.launcher = \"kubernetes\", or \"slurm\" outside of ",
+        "an allocation");
   }
   if (!inQueue) {
     KJ_IF_MAYBE(why, whyNotFromHere(firstCluster)) return kj::mv(*why);
   }
   bool hasFolder = folderPath.size() > 0;
   if (hasFolder && (detach || inQueue || all.sweep != nullptr)) {
-    return kj::str("--folder is for a single run that this process works on");
+    return kj::str("--folder cannot be combined with a sweep, with --detach, or with a run that ",
+        "waits in the queue of Slurm");
   }
   kj::Maybe<kj::Own<HeldRunFolder>> held;
   if (hasFolder) {

@@ -29,8 +29,8 @@ void refuseQueued(const RunFolder& folder, Course& course, CommandLine& commandL
             "` ends it");
       }
     } else {
-      configs::fail("Slurm does not say what becomes of job ", *id, ", which works on ",
-          folder.path, " (squeue)");
+      configs::fail("squeue does not answer, so the state of job ", *id, ", which works on ",
+          folder.path, ", is not known");
     }
   }
 }

@@ -69,8 +69,8 @@ bool cancelJobOf(const RunFolder& folder) {
       queue.cancel(kj::mv(ids)).wait(io.waitScope);
       return true;
     }
-    configs::fail("Slurm does not say what becomes of job ", ids[0], ", which works on ",
-        folder.path, " (squeue). Run this command where Slurm is");
+    configs::fail("squeue does not answer, so the state of job ", ids[0], ", which works on ",
+        folder.path, ", is not known. Run this command where Slurm is");
   }
   return false;
 }

@@ -25,8 +25,9 @@ TrainedModel TrainedCommand::openModel() {
   auto& opened = KJ_ASSERT_NONNULL(model);
   if (opened.loaded.experiment == nullptr) commandLine.exitError(opened.loaded.errors);
   if (!opened.report.unused.empty()) {
-    commandLine.warning(kj::str("the network does not use all arrays of ", path, ": ",
-        opened.report.text(), ". If it needs them, the figures are wrong"));
+    commandLine.warning(
+        kj::str("the network does not use all arrays of ", path, ": ", opened.report.text(),
+            ". If the file is of a network that needs them, the figures are wrong"));
   }
   return kj::mv(opened);
 }

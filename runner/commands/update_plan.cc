@@ -89,7 +89,7 @@ kj::Array<kj::String> endlessWarmUps(const Experiment& experiment, const ModelFa
     uint64_t warmUp = each.rule.schedule->warmUp(own);
     if (each.rule.isFrozen() || warmUp <= own.updates) continue;
     auto sentence =
-        kj::str("the warm-up ends after update ", warmUp, ", the run after ", own.updates);
+        kj::str("the warm-up takes ", warmUp, " updates, but the run has only ", own.updates);
     bool known = false;
     for (auto& other: sentences) known = known || other == sentence;
     if (!known) sentences.add(kj::mv(sentence));

@@ -16,8 +16,8 @@ namespace runner {
 // give them factors of their own have a separate row.
 TextTable updatePlan(const Experiment& experiment, const ModelFacts& facts);
 
-// Returns one sentence per schedule that never finishes its warm-up: "the warm-up ends after update
-// 7820, the run after 3910".
+// Returns one sentence per schedule that never finishes its warm-up: "the warm-up takes 7820
+// updates, but the run has only 3910".
 kj::Array<kj::String> endlessWarmUps(const Experiment& experiment, const ModelFacts& facts);
 
 }  // namespace runner

@@ -39,7 +39,8 @@ TEST_CASE("endlessWarmUps: reports once a warm-up that is longer than its schedu
   auto file = "configs/mnist_mlp_local.toml"_kj;
   kj::StringPtr longer[] = {
       "train.steps=100", "train.schedule={ kind = \"cosine\", warmup_steps = 101 }"};
-  CHECK(Loaded(file, longer).warnings() == "the warm-up ends after update 101, the run after 100");
+  CHECK(
+      Loaded(file, longer).warnings() == "the warm-up takes 101 updates, but the run has only 100");
   kj::StringPtr asLong[] = {
       "train.steps=100", "train.schedule={ kind = \"cosine\", warmup_steps = 100 }"};
   CHECK(Loaded(file, asLong).warnings() == "");

@@ -152,7 +152,7 @@ kj::Array<Host> readHosts(configs::Reader& reader) {
     };
     KJ_IF_MAYBE(host, parseHost(line.text, complain)) {
       if (!merge(kj::mv(*host), hosts)) {
-        complain(" is a host with another user or port above", "name each host in one way");
+        complain(" is named above with another user or port", "name each host in one way");
       }
     }
   }

@@ -21,7 +21,8 @@ constexpr configs::Word<nn::Precision> PRECISIONS[] = {
     {"fp32", "float32 throughout.", nn::Precision::FP32},
     {"bf16",
         "Activations and their gradients are rounded to bfloat16, as PyTorch's autocast does. "
-        "Residual sums, and gradients from several readers, are rounded after each addition. "
+        "Sums of residual branches, and sums of gradients where several layers read one value, are "
+        "rounded after each addition. "
         "Weights are rounded in convolutions that run on bfloat16 instructions, but not in those "
         "computed with Winograd's algorithm or as matrix products. Parameters, their gradients, "
         "sums within an op, batch statistics and the loss stay float32, and so do dense layers "

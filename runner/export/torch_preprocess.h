@@ -8,9 +8,9 @@ namespace runner {
 // The name of a mean image among the tensors of the exported file.
 constexpr kj::StringPtr MEAN_IMAGE = "mean_image"_kj;
 
-// Returns the code of a function preprocess(), and of what it calls. Only read_tensors(), which has
-// a mean image, is not part of it. Images of other sizes than those of the data set are treated as
-// io::ImageFitter does.
+// Returns the code of a function preprocess(), and of what it calls. The exception is
+// read_tensors(), which returns a mean image: torchScript() adds that function. Images of other
+// sizes than those of the data set are treated as io::ImageFitter does.
 kj::String torchPreprocess(const Preprocessing& preprocessing);
 
 }  // namespace runner

@@ -47,9 +47,9 @@ kj::Array<float> meanImageOf(const TrainedModel& model) {
     mean = kj::heapArray(dataset->meanImage());
   };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
-    configs::fail(model.path,
-        " subtracts the mean of its training images, which the file does not hold, and the images "
-        "cannot be read: ",
+    configs::fail("the network of ", model.path,
+        " needs the mean image of its training images. The file does not contain it, and it "
+        "cannot be computed: ",
         e->getDescription());
   }
   return mean;
@@ -167,8 +167,8 @@ kj::Maybe<kj::String> TrainedModel::computeHere() {
   kj::Maybe<kj::String> sentence;
   for (auto& device: cluster.devices) {
     KJ_IF_MAYBE(why, whyNotHere(device)) {
-      sentence = kj::str("this machine computes on its processor, because of device `", device,
-          "`: ", *why, ". Figures may differ in their last digits");
+      sentence = kj::str("device `", device, "` cannot be used here (", *why,
+          "), so the processor computes. Figures may differ in their last digits");
     }
   }
   if (sentence != nullptr) {

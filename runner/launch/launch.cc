@@ -380,13 +380,13 @@ void Launch::checkCoordinator() {
     return fail({Failure::ABSENT, kj::str("the coordinator has not reported within ", limit,
                                       " s; is its machine overloaded? (cluster.start_timeout_s)")});
   }
-  auto reason = coordinator.hasEnded
-                    ? kj::str("the job is over, but some roles are still running after ", limit,
-                          " s: ", kj::strArray(stayed(), ", "))
-                    : kj::str("coordinator has been silent for ", limit, " s");
-  fail({Failure::SILENT,
-      kj::str(
-          reason, "; was it stopped, or is its machine overloaded? (cluster.silence_timeout_s)")});
+  auto reason =
+      coordinator.hasEnded
+          ? kj::str("the job is over, but some roles are still running after ", limit,
+                " s: ", kj::strArray(stayed(), ", "), "; were they stopped, or is a machine")
+          : kj::str("the coordinator has been silent for ", limit,
+                " s; was it stopped, or is its machine");
+  fail({Failure::SILENT, kj::str(reason, " overloaded? (cluster.silence_timeout_s)")});
 }
 
 void Launch::checkStopped() {

@@ -246,7 +246,7 @@ TEST_CASE("Launch: after the launcher was stopped, the coordinator does not coun
   launch.pass(4 * kj::SECONDS);
   CHECK_FALSE(launch.isOver());
   launch.pass(2 * kj::SECONDS);
-  CHECK(launch.failure().startsWith("coordinator has been silent for 5 s; "));
+  CHECK(launch.failure().startsWith("the coordinator has been silent for 5 s; "));
   // Its job is started again, also if it has not trained yet.
   CHECK(KJ_ASSERT_NONNULL(launch.launch).wasLost());
 }
@@ -257,7 +257,7 @@ TEST_CASE("Launch: reports a silent coordinator as soon as the time-out has pass
   launch.pass(4900 * kj::MILLISECONDS);
   CHECK_FALSE(launch.isOver());
   launch.pass(500 * kj::MILLISECONDS);
-  CHECK(launch.failure().startsWith("coordinator has been silent for 5 s; "));
+  CHECK(launch.failure().startsWith("the coordinator has been silent for 5 s; "));
 }
 
 TEST_CASE("Launch: a coordinator that never reports fails the run, which names start_timeout_s") {

@@ -197,7 +197,8 @@ kj::Promise<kj::String> HostAnswers::next() {
     if (nextByte != '\n') {
       line.add(nextByte);
       if (++noise_bytes < NOISE_MAX_BYTES) return next();
-      configs::fail("its login script writes too much; it must write nothing for commands");
+      configs::fail(
+          "its login script prints too much; it must print nothing in non-interactive shells");
     }
     auto text = kj::heapString(line.begin(), line.size());
     line.clear();

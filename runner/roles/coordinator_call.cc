@@ -90,7 +90,7 @@ private:
               mayAppear && !options.launched
                   ? kj::str(", for ", limit / kj::SECONDS, " s (cluster.start_timeout_s)")
                   : kj::str(),
-              "; the coordinator says where it listens when it starts"));
+              "; when the coordinator starts, it prints the address for --coordinator"));
     }
     if (!hasTold) tell(kj::str(identity.name, " waits for ", nameOf(options), " (", cause, ")"));
     hasTold = true;

@@ -77,7 +77,7 @@ kj::Maybe<kj::String> Job::whyNotWithout(const Seat& seat) const {
   auto& cluster = experiment.cluster;
   if (!cluster.onLoss->continues) return kj::String();
   if (seat.role != Role::WORKER) {
-    return kj::str("; a job goes on without workers only (cluster.on_loss)");
+    return kj::str("; a job can go on only if the lost role is a worker (cluster.on_loss)");
   }
   if (!hadBegunBefore(seat)) return kj::str("; the others had not begun to train");
   uint left = members.count();

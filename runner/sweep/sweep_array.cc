@@ -57,7 +57,9 @@ kj::Promise<kj::Array<RunRecord>> SweepArray::run() {
           auto sorted = sortFrom(0, *own);
           return sorted.attach(kj::mv(own));
         }
-        configs::fail("Slurm does not say which runs of the sweep wait in its queue (squeue)");
+        configs::fail(
+            "squeue does not answer, so the runs of the sweep that wait in the queue are not "
+            "known");
       })
       .then([this]() {
         submission = submit().fork();
@@ -148,7 +150,7 @@ kj::Promise<void> SweepArray::follow() {
   if (followed.empty()) return kj::READY_NOW;
   return queue.look(jobs).then([this](kj::Maybe<SlurmQueue::Jobs>&& answer) -> kj::Promise<void> {
     if (hasAnswer && answer == nullptr) {
-      say("warning: Slurm does not say what becomes of the runs (squeue)");
+      say("warning: squeue does not answer, so the state of the runs is not known");
     }
     hasAnswer = answer != nullptr;
     take(answer);

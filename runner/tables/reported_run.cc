@@ -202,7 +202,7 @@ ReportedRun reportedRun(RunRecord record, kj::String label, kj::Maybe<kj::String
   run.label = kj::mv(label);
   auto path = RunFolder{kj::str(run.record.folder)}.experiment();
   if (resolved == nullptr && ::access(path.cStr(), R_OK) != 0) return run;
-  orLeaveOut(run, "what the run expects and what was published of it is", [&]() {
+  orLeaveOut(run, "[expect] and [published] of the run are", [&]() {
     KJ_IF_MAYBE(text, resolved) {
       readExperimentOf(run, path, kj::mv(*text));
     } else {

@@ -220,8 +220,7 @@ TEST_CASE("reportedRun: reports an experiment.toml that is no longer understood,
   auto old = reportedRun(kj::mv(record), kj::str("x"));
   CHECK(old.resolved.startsWith("name = "));
   REQUIRE(old.unread.size() == 1);
-  CHECK(
-      old.unread[0].startsWith("what the run expects and what was published of it is left out: "));
+  CHECK(old.unread[0].startsWith("[expect] and [published] of the run are left out: "));
   CHECK(contains(old.unread[0], "/old/experiment.toml:"));
   CHECK_FALSE(contains(old.unread[0], "\n"));
 

@@ -24,8 +24,8 @@ TextTable epochsTable(const ReportedRun& run);
 // accuracy |, and with log.top_k = 5 also | top-5 accuracy |
 TextTable validationsTable(const ReportedRun& run);
 
-// Returns "The last validation is over 6 views of each image, those before are over 1." Empty if
-// all validations have the same number of views.
+// Returns "The last validation uses 6 views of each image, earlier ones use 1." Empty if all
+// validations have the same number of views.
 kj::String viewsNote(const RunRecord& record);
 
 // Returns one sentence for each time that the run went on with other numbers of workers or servers.

@@ -171,7 +171,7 @@ kj::Array<FoundTensor> mxnetArraysIn(kj::ArrayPtr<const kj::byte> bytes) {
     taken.insert(kj::str(name));
     found.add(named(kj::mv(array), kj::mv(name)));
   }
-  if (!cursor.isAtEnd()) configs::fail("it goes on behind its last name");
+  if (!cursor.isAtEnd()) configs::fail("it has more bytes after the last name");
   return found.releaseAsArray();
 }
 

@@ -116,7 +116,7 @@ TEST_CASE("MXNet: a file that is cut short anywhere is refused") {
     INFO(bytes);
     CHECK_THROWS(mxnetArraysIn(file.first(bytes)));
   }
-  CHECK(complaintAbout(one().add(0, 1)) == "it goes on behind its last name");
+  CHECK(complaintAbout(one().add(0, 1)) == "it has more bytes after the last name");
 }
 
 TEST_CASE("MXNet: numbers that are too large are refused before memory is taken") {

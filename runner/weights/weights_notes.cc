@@ -112,7 +112,7 @@ kj::Array<Note> notesOf(
 
 kj::Maybe<WeightsNotes> readNotes(const WeightsFile& file) {
   auto wrong = [&](kj::StringPtr note) {
-    configs::fail(file.path, " has a text `", note, "` in its header that has no meaning");
+    configs::fail(file.path, " has an entry `", note, "` in its header whose value is not valid");
   };
   WeightsNotes notes;
   KJ_IF_MAYBE(text, file.note(EXPERIMENT)) {

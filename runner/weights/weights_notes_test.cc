@@ -89,9 +89,9 @@ TEST_CASE("Notes: a file of another program has none, and wrong ones are named")
   CHECK(complaintAbout(with("1,2,3", "2")) == "");
   for (auto shape: {"", "1,2", "1,2,3,4", "0,2,3", "-1,2,3", "1,2,3 ", "99999999,9,9",
            "16777216,16777216,16777216"}) {
-    CHECK(contains(complaintAbout(with(shape, "2")), "a text `image_shape` in its header"));
+    CHECK(contains(complaintAbout(with(shape, "2")), "an entry `image_shape` in its header"));
   }
-  CHECK(contains(complaintAbout(with("1,2,3", "many")), "a text `classes` in its header"));
+  CHECK(contains(complaintAbout(with("1,2,3", "many")), "an entry `classes` in its header"));
 }
 
 TEST_CASE("Notes: a network has one name per class, although its data or its notes name others") {
@@ -126,8 +126,8 @@ TEST_CASE("Notes: a mean image of another size is refused") {
   REQUIRE(read.meanImage.size() == 2);
   CHECK(read.meanImage[0] == 1);
   CHECK(read.meanImage[1] == 2);
-  CHECK(contains(complaintAbout(with("AACAPw==")), "a text `mean_image` in its header"));
-  CHECK(contains(complaintAbout(with("?")), "a text `mean_image` in its header"));
+  CHECK(contains(complaintAbout(with("AACAPw==")), "an entry `mean_image` in its header"));
+  CHECK(contains(complaintAbout(with("?")), "an entry `mean_image` in its header"));
 }
 
 }  // namespace

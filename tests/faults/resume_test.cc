@@ -332,7 +332,7 @@ TEST_CASE("with --folder, --resume goes on with the run that is there, or begins
   CHECK(contains(run.read("events.jsonl"), "\"continued\":{"));
   auto again = run.start(words)->wait();
   CHECK(again.exitCode == 0);
-  CHECK(contains(again.errors, kj::str("run ", run.folder, " has finished before\n")));
+  CHECK(contains(again.errors, kj::str("the run in ", run.folder, " has already finished")));
 }
 
 TEST_CASE("--resume is refused while another process works on the run") {

@@ -89,7 +89,7 @@ TEST_CASE("kubernetes: without --dry-run, the answer is the commands to use") {
   }
   auto local = dryRun({"cluster.launcher=local"});
   CHECK(local.exitCode == 2);
-  CHECK(contains(local.errors, "--dry-run is for a launcher that hands the run to another system"));
+  CHECK(contains(local.errors, "--dry-run needs cluster.launcher = \"kubernetes\""));
 }
 
 TEST_CASE("kubernetes: the manifest fits the official schemas") {

@@ -160,6 +160,31 @@ def resnet(depth):
     return build
 
 
+def resnet50():
+    """He et al. 2015 in torchvision's form: the 3×3 convolution has the stride."""
+
+    def normed(inputs, filters, kernel, stride=1):
+        return [nn.Conv2d(inputs, filters, kernel, stride, kernel // 2, bias=False),
+                nn.BatchNorm2d(filters)]
+
+    def unit(inputs, filters, stride, is_first):
+        body = nn.Sequential(
+            *normed(inputs, filters, 1), nn.ReLU(inplace=True),
+            *normed(filters, filters, 3, stride), nn.ReLU(inplace=True),
+            *normed(filters, 4 * filters, 1))
+        return Residual(body, nn.Sequential(*normed(inputs, 4 * filters, 1, stride))
+                        if is_first else None)
+
+    layers = [*normed(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    inputs = 64
+    for filters, units in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for number in range(units):
+            stride = 2 if number == 0 and filters > 64 else 1
+            layers.append(unit(inputs, filters, stride, number == 0))
+            inputs = 4 * filters
+    return nn.Sequential(*layers, nn.AvgPool2d(7), head(2048, 1000))
+
+
 def airbench94():
     """Jordan 2024, arXiv 2404.00498."""
 
@@ -189,6 +214,7 @@ NETWORKS = {
     "inception-bn": Network(inception, (3, 224, 224), 1000, 16, 11295240),
     "resnet-20": Network(resnet(20), (3, 28, 28), 10, 128, 273258),
     "resnet-56": Network(resnet(56), (3, 28, 28), 10, 128, 857898),
+    "resnet-50": Network(resnet50, (3, 224, 224), 1000, 16, 25557032),
     "airbench94": Network(airbench94, (3, 32, 32), 10, 1024, 1972792),
 }
 

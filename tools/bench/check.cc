@@ -40,10 +40,10 @@ void requireSame(
 CheckTolerance checkToleranceOf(nn::Precision precision) {
   // If rounding moves one value over the edge of a ReLU, or past another maximum, a gradient
   // changes. Measured are 4e-5 for resnet-56, but 2e-2 for the first arrays of inception-bn. In
-  // bf16 many values move: up to 3e-2 of the logits, and more than the whole gradient for the first
-  // arrays of resnet-56. There tests/ops compares each op separately.
+  // bf16 many values move: up to 6e-2 of the logits (resnet-50), and more than the whole gradient
+  // for the first arrays of resnet-56. There tests/ops compares each op separately.
   bool mayBeBf16 = precision == nn::Precision::BF16 || precision == nn::Precision::AUTO;
-  if (mayBeBf16) return {.logits = 5e-2, .gradient = nullptr};
+  if (mayBeBf16) return {.logits = 1e-1, .gradient = nullptr};
   return {.logits = 1e-3, .gradient = 5e-2};
 }
 

@@ -33,6 +33,8 @@ constexpr PeerRow ROWS[] = {
         100},
     {PeerRow::SPEED, "inception-224", "Inception with batch norm for 224×224",
         "configs/imagenet_inception_bn.toml", "inception-bn", 2, 16, 1000},
+    {PeerRow::SPEED, "resnet-50", "residual, 50 layers, 224×224, in blocks of 1×1, 3×3 and 1×1",
+        "tests/peers/resnet50.toml", "resnet-50", 2, 16, 1000},
     {PeerRow::SPEED, "resnet-56", "residual, 56 layers, 28×28", "configs/cifar10_resnet56.toml",
         "resnet-56", 2, 128},
     {PeerRow::SPEED, "resnet-20", "residual, 20 layers, 28×28", "configs/cifar10_resnet20.toml",
