@@ -3,6 +3,17 @@
 
 #include <cstdio>
 
+// Defined in programs that --config=asan builds.
+extern "C" __attribute__((weak)) void __asan_init();
+
+namespace tests {
+
+inline bool hasAddressSanitizer() {
+  return &__asan_init != nullptr;
+}
+
+}  // namespace tests
+
 // Prints the line that test.sh counts as a skipped case, and leaves the case. doctest counts such a
 // case as passed. test.sh subtracts it from those.
 #define SKIP_CASE(reason)                        \

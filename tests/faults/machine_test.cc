@@ -5,9 +5,6 @@
 #include "tests/skip.h"
 #include "tests/text.h"
 
-// Defined in programs that --config=asan builds.
-extern "C" __attribute__((weak)) void __asan_init();
-
 namespace tests {
 namespace {
 
@@ -57,7 +54,7 @@ TEST_CASE("a limit on the size of files fails a run with an error that names the
 TEST_CASE("a limit on the number of open files fails a run with an error that names the limit") {
   // The address sanitizer makes a pipe to find out whether an address can be read. Without a
   // descriptor it reports errors where there are none.
-  if (&__asan_init != nullptr) SKIP_CASE("the address sanitizer needs file descriptors of its own");
+  if (hasAddressSanitizer()) SKIP_CASE("the address sanitizer needs file descriptors of its own");
   train("tests/faults/short.toml", {"train.epochs=1"});  // imports the data
   for (auto launcher: {"local"_kj, "inline"_kj}) {
     for (uint limit: {9, 12, 16}) {
@@ -99,7 +96,7 @@ TEST_CASE("in a folder that was removed, a command says so in one line") {
 }
 
 TEST_CASE("a run needs no /proc") {
-  if (&__asan_init != nullptr) SKIP_CASE("the address sanitizer finds stacks by /proc");
+  if (hasAddressSanitizer()) SKIP_CASE("the address sanitizer finds stacks by /proc");
   kj::StringPtr unshare[] = {"unshare", "--user", "--map-root-user", "--mount"};
   if (runScript(unshare, "mount -t tmpfs none /proc").exitCode != 0) {
     SKIP_CASE("this machine lets no user mount a file system");
