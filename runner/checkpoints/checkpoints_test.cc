@@ -403,6 +403,25 @@ TEST_CASE("checkpoints: all that a manifest stands for is on disk before it") {
   CHECK(names[1]);
 }
 
+TEST_CASE("checkpoints: the folder of the run is synced only if no checkpoint is there before") {
+  auto folder = newRun();
+  auto isSynced = [&](kj::StringPtr path) {
+    bool is = false;
+    for (auto& each: synced) is = is || each == path;
+    return is;
+  };
+  // One that was killed while it was written is none.
+  writeAt(folder, 2);
+  KJ_SYSCALL(::unlink(pathAt(folder, 2, "manifest.json").cStr()));
+  synced.clear();
+  writeAt(folder, 3);
+  CHECK(isSynced(folder.path));
+  synced.clear();
+  writeAt(folder, 4);
+  CHECK_FALSE(isSynced(folder.path));
+  CHECK(isSynced(folder.checkpoints()));
+}
+
 TEST_CASE("setAsideAfter: renames newer checkpoints, and removes unfinished ones") {
   auto folder = newRun();
   for (uint64_t step: {3, 4, 5, 6}) writeAt(folder, step);

@@ -77,7 +77,8 @@ FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::b
       }
     }
   }
-  configs::fail("the dtype, shape and data_offsets of `", name, "` in its header do not agree");
+  configs::fail("the dtype, shape and data_offsets of `", name,
+      "` in its header are missing, malformed, or do not agree");
 }
 
 // Throws unless each byte of `all` belongs to one of `tensors`, and to no other.
@@ -95,7 +96,7 @@ void requireNoGaps(kj::ArrayPtr<const FoundTensor> tensors, kj::ArrayPtr<const k
     at = place.end();
   }
   if (!areNext || at != all.end()) {
-    configs::fail("the tensors in its header overlap, or leave gaps between their values");
+    configs::fail("the tensors in its header overlap, or leave bytes of the file unused");
   }
 }
 

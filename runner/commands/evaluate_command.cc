@@ -118,8 +118,8 @@ kj::MainFunc EvaluateCommand::getMain() {
       "  runner evaluate runs/cifar10_local/last --data my_photos\n"
       "  runner evaluate configs/cifar10_local.toml --set model.weights=other.safetensors\n"
       "\n"
-      "With the instruction set and the batch size of the run, the figures equal those of its last "
-      "validation to the last digit.");
+      "With the instruction set and the batch size of the run, the figures equal those of the "
+      "validation with these weights to the last digit.");
   builder
       .addOptionWithArg({"data"}, folderSetter(data, "name a folder, e.g. --data my_photos"), "DIR",
           "judge the images in DIR instead: one folder per class, with the name of the class")
@@ -144,6 +144,11 @@ kj::MainFunc EvaluateCommand::getMain() {
 }
 
 Validity EvaluateCommand::evaluate() {
+  bool choosesWorst = worst != kj::maxValue;
+  if (into.size() == 0 && choosesWorst) {
+    return kj::str("--worst needs --into DIR, where evaluation.html shows these images");
+  }
+  if (!choosesWorst) worst = into.size() > 0 ? WORST : 0;
   auto model = openModelHere();
   uint classes = model.graph.classes;
   if (topK >= classes) {
@@ -151,12 +156,6 @@ Validity EvaluateCommand::evaluate() {
   }
   if (topK == 0) topK = model.experiment().log.topK;
   if (topK == 0 && classes > TOP_K) topK = TOP_K;
-
-  bool choosesWorst = worst != kj::maxValue;
-  if (into.size() == 0 && choosesWorst) {
-    return kj::str("--worst needs --into DIR, where evaluation.html shows these images");
-  }
-  if (!choosesWorst) worst = into.size() > 0 ? WORST : 0;
 
   Judgement judgement{uint(topK), size_t(worst)};
   auto& clock = kj::systemPreciseMonotonicClock();

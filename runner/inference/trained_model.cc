@@ -167,8 +167,8 @@ kj::Maybe<kj::String> TrainedModel::computeHere() {
   kj::Maybe<kj::String> sentence;
   for (auto& device: cluster.devices) {
     KJ_IF_MAYBE(why, whyNotHere(device)) {
-      sentence = kj::str("device `", device, "` cannot be used here (", *why,
-          "), so the processor computes. Figures may differ in their last digits");
+      sentence = kj::str("the processor computes, because device `", device,
+          "` cannot be used here: ", *why, ". Figures may differ in their last digits");
     }
   }
   if (sentence != nullptr) {

@@ -20,8 +20,8 @@ public:
   virtual ~LineWriter() noexcept(false) = default;
 
   // Returns the lines that `event` adds, without newlines; often none. Lines of different workers
-  // are never mixed. They must not depend on earlier events
-  // `speed`, which RunLog::resume() leaves out.
+  // are never mixed. They must not depend on earlier `speed` events, which RunLog::resume() leaves
+  // out.
   virtual kj::Array<kj::String> lines(Event::Reader event) = 0;
 };
 

@@ -150,9 +150,7 @@ kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address) {
   }
   if (e.getDescription().startsWith("remote exception: ")) return e;
   return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
-      kj::str("what answers at ", address,
-          " is not a coordinator of runner, or it ended; a "
-          "coordinator says where it listens when it starts"));
+      kj::str("what answers at ", address, " is not a coordinator of runner, or it ended"));
 }
 
 }  // namespace runner

@@ -40,7 +40,7 @@ uint Job::takeIndex(Role role) {
     return seat.index;
   }
   configs::fail("this job has ", runner::counted(count, roleWord(role)),
-      ", and all of their places are taken: start one ", roleWord(role), " fewer");
+      ", and all places are taken: start one ", roleWord(role), " fewer");
 }
 
 void Job::join(Seat& seat, Coordinator::JoinParams::Reader params) {

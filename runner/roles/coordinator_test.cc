@@ -332,7 +332,7 @@ TEST_CASE("Job: gives roles without an index the lowest one that is free, in the
   auto second = job.join(Role::WORKER, 1);
   CHECK(take(Role::WORKER, job.loaded.digest) == 0);
   CHECK_THROWS_WITH(take(Role::WORKER, job.loaded.digest),
-      doctest::Contains("this job has 2 workers, and all of their places are taken"));
+      doctest::Contains("this job has 2 workers, and all places are taken"));
   CHECK(take(Role::SERVER, job.loaded.digest) == 0);
   // A role that was killed before it joined does not keep its index.
   job.pass(11 * kj::SECONDS);

@@ -163,7 +163,7 @@ TEST_CASE("DMLC_*: a worker too many is refused, and the job goes on") {
   auto second = startByHand(words, Dmlc(place, "worker", "1", "1"))->wait();
   CHECK(second.exitCode == 1);
   CHECK(contains(second.errors,
-      "error: this job has 1 worker, and all of their places are taken: start one worker fewer"));
+      "error: this job has 1 worker, and all places are taken: start one worker fewer"));
   job.start(Dmlc(place, "server", "1", "1"));
   job.checkBits(scheduler);
 }
