@@ -410,7 +410,7 @@ TEST_CASE("checkpoints: the folder of the run is synced only if no checkpoint is
     for (auto& each: synced) is = is || each == path;
     return is;
   };
-  // One that was killed while it was written is none.
+  // A folder without a manifest does not count: its writer was killed.
   writeAt(folder, 2);
   KJ_SYSCALL(::unlink(pathAt(folder, 2, "manifest.json").cStr()));
   synced.clear();
