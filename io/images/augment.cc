@@ -71,14 +71,8 @@ void convertRow(const kj::byte* pixels, const float* mean, float constant, float
   }
 }
 
-// Converts one row of one channel whose pixels lie side by side.
-__attribute__((target("default"))) void convertPlaneRow(const kj::byte* pixels, const float* mean,
-    float constant, float factor, size_t width, bool mirror, float* out) {
-  convertRow<1>(pixels, mean, constant, factor, width, mirror, out);
-}
-
-// The same with AVX2, and the same bits.
-__attribute__((target("avx2"))) void convertPlaneRow(const kj::byte* pixels, const float* mean,
+// The same for pixels that lie side by side, with AVX2, and the same bits.
+__attribute__((target("avx2"))) void convertPlaneRowAvx2(const kj::byte* pixels, const float* mean,
     float constant, float factor, size_t width, bool mirror, float* out) {
   constexpr size_t LANES = 8;
   if (width < LANES) return convertRow<1>(pixels, mean, constant, factor, width, mirror, out);
@@ -98,6 +92,10 @@ __attribute__((target("avx2"))) void convertPlaneRow(const kj::byte* pixels, con
 
 using ConvertRow = void (*)(
     const kj::byte*, const float*, float, float, size_t width, bool mirror, float*);
+
+// For pixels that lie side by side. Chosen once, when the program starts.
+const ConvertRow convertPlaneRow =
+    __builtin_cpu_supports("avx2") ? &convertPlaneRowAvx2 : &convertRow<1>;
 
 EACH_INSTRUCTION_SET
 void normalise(const float* __restrict__ from, bool mirror, size_t width, float mean, float factor,
@@ -286,7 +284,7 @@ void Augmenter::applyRow(
   KJ_REQUIRE(out.size() == shape.size() && y < shape.height && meanImage.size() == 0);
   KJ_REQUIRE(pixels.size() == stride * width && (stride == 1 || stride == 4), stride);
   ConvertRow convert = &convertRow<4>;
-  if (stride == 1) convert = &convertPlaneRow;
+  if (stride == 1) convert = convertPlaneRow;
   for (uint c = 0; c < shape.channels; ++c) {
     auto to = out.begin() + (size_t(c) * shape.height + y) * width;
     convert(pixels.begin() + c, nullptr, means[c], factors[c], width, mirror, to);
@@ -303,7 +301,7 @@ void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<f
   size_t stride = image.layout == Layout::PLANES ? 1 : stored.channels;
   KJ_REQUIRE(stride == 1 || stride == 3, "interleaved images have 3 channels");
   ConvertRow convert = &convertRow<3>;
-  if (stride == 1) convert = &convertPlaneRow;
+  if (stride == 1) convert = convertPlaneRow;
   int top = augmentation.top, left = augmentation.left;
   bool mirrored = augmentation.mirror;
   int width = shape.width;

@@ -36,8 +36,8 @@ constexpr size_t BLOCK = 4 * FLOATS;
 // Writes the weighted sum of `count` rows. `stride`, the distance between rows and the number of
 // values, is a multiple of BLOCK. The first row is number `first` of `kept`, after which comes
 // number 0.
-__attribute__((target("default"))) void blend(const kj::byte* rows, size_t stride, uint first,
-    uint kept, const float* weights, uint count, float* __restrict__ out) {
+void blendPlain(const kj::byte* rows, size_t stride, uint first, uint kept, const float* weights,
+    uint count, float* __restrict__ out) {
   for (size_t begin = 0; begin < stride; begin += BLOCK) {
     float sums[BLOCK] = {};
     uint at = first;
@@ -52,7 +52,7 @@ __attribute__((target("default"))) void blend(const kj::byte* rows, size_t strid
 
 // The same with AVX2, and the same bits. The compiler makes vectors of the loop above too, but it
 // keeps the sums in memory, which takes longer than to keep the rows as floats.
-__attribute__((target("avx2"))) void blend(const kj::byte* rows, size_t stride, uint first,
+__attribute__((target("avx2"))) void blendAvx2(const kj::byte* rows, size_t stride, uint first,
     uint kept, const float* weights, uint count, float* __restrict__ out) {
   for (size_t begin = 0; begin < stride; begin += BLOCK) {
     __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
@@ -77,6 +77,9 @@ __attribute__((target("avx2"))) void blend(const kj::byte* rows, size_t stride, 
     _mm256_storeu_ps(out + begin + 3 * FLOATS, d);
   }
 }
+
+// Chosen once, when the program starts.
+const auto blend = __builtin_cpu_supports("avx2") ? &blendAvx2 : &blendPlain;
 
 // Writes planes of `size` new pixels, each of which is made of 2 · PAIRS pixels. The even and the
 // odd ones are added up apart, then together.
