@@ -12,13 +12,17 @@
 
 namespace io {
 
-// Which training records a worker reads.
+// Which training records a worker reads. SPLIT: all workers together read each pass once. WHOLE:
+// every worker reads all records, in an order of its own. SAME: every worker reads all records, in
+// the order of worker 0. See io/batches/stream.h.
 enum class TrainingPart { SPLIT, WHOLE, SAME };
 
 // In which order a pass goes over the training records.
 enum class RecordOrder { SHUFFLED, CHUNKS, STORED };
 
-// What happens at the end of a pass to records that do not fill a batch of each worker.
+// What happens at the end of a pass to records that do not fill one batch per worker. ROLL_OVER:
+// they share a batch with the first records of the next pass. DISCARD: no worker reads them. PAD:
+// the first records of the pass fill up the batches.
 enum class LastBatch { ROLL_OVER, DISCARD, PAD };
 
 // Of RecordOrder::CHUNKS: see io/batches/chunk_order.h.
@@ -47,7 +51,8 @@ struct View {
   float weight;  // of its logits in the mean over all views
 };
 
-// Which validations take the views of `validation_views`.
+// Which validations use `validation_views`: each, or only the last one of the run. The others use
+// the centre crop alone.
 enum class ViewsAt { EVERY, LAST };
 
 extern const kj::ArrayPtr<const configs::Word<Encoding>> ENCODINGS;
@@ -107,8 +112,8 @@ struct DataConfig {
   ValidationPart validation = ValidationPart::SPLIT;
   kj::ArrayPtr<const View> validationViews = CENTRE_VIEW;
   ViewsAt viewsAt = ViewsAt::EVERY;
-  uint readerThreads;
-  bool addsReaders;  // whether training may take more threads than these
+  uint readerThreads;  // that read records ahead, per worker; 0: the steps read them themselves
+  bool addsReaders;    // whether training may take more threads than these
   Encoding encoding;
   uint resizeShortSide;  // in pixels, at import; 0: unchanged
   BadRecordPolicy onBadRecord = BadRecordPolicy::FAIL;

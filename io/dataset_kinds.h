@@ -36,8 +36,9 @@ struct DatasetSource {
   // Official addresses and well-known mirrors, in the order in which they are tried. Each ends in
   // '/'.
   kj::ArrayPtr<const char* const> addresses = nullptr;
-  // How the name of an archive with the files begins, which is also the folder inside it. Null:
-  // there is no archive.
+  // How the name of an archive with the files begins ("cifar-10-binary.tar"), and the folder in
+  // which the files lie when it is unpacked ("cifar-10-batches-bin"). Null: the data set has no
+  // archive.
   const char* archivePrefix = nullptr;
   const char* archiveFolder = nullptr;
   // The sub-folder of $RUNNER_DATASETS that holds this data set.
@@ -45,7 +46,8 @@ struct DatasetSource {
   // The Debian package of the data set, and where it installs the files. Null: there is none.
   const char* systemPackage = nullptr;
   const char* systemFolder = nullptr;
-  // CIFAR: how many labels of a byte stand before the pixels. The last one counts.
+  // CIFAR: how many labels of one byte each precede the pixels of an image. The import takes the
+  // last one.
   uint labels = 1;
 
   // Whether all images of the data set are known.

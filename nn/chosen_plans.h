@@ -1,5 +1,6 @@
-// nn/chosen_plans.h: by which plans the devices of this process compute, where several can. The
-// bits of the results depend on that, so a run that goes on must choose the same ones.
+// nn/chosen_plans.h: which plans the devices of this process have chosen, where a device has
+// several plans for one computation. The bits of the results depend on the plans, so a run that
+// goes on must choose the same ones.
 #pragma once
 
 #include <kj/array.h>

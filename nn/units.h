@@ -59,7 +59,8 @@ struct Fusion {
   bool addsResiduals = false;
 };
 
-// In the order of the nodes.
+// Returns the units of `graph` for training or for validation, in the order of their nodes. The
+// graph must outlive the result.
 kj::Array<Unit> unitsOf(const Graph& graph, Phase phase, const Fusion& fusion);
 
 // The nodes that drop out, in their order.

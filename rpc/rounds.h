@@ -83,8 +83,8 @@ struct Round {
   // How many updates came between the values that the sum was computed on and the current ones, if
   // the mode tells it; else 0.
   uint64_t staleness = 0;
-  kj::ArrayPtr<const float> seen =
-      nullptr;  // the values it was computed on, if the mode keeps them
+  // The values that the sum was computed on, if the mode keeps them; else null.
+  kj::ArrayPtr<const float> seen = nullptr;
 };
 
 // An optimizer and a schedule, as a shard sees them. The program around the shard brings it along.

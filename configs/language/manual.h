@@ -19,7 +19,7 @@ public:
         kj::StringPtr key, kj::StringPtr type, kj::StringPtr defaultValue, kj::StringPtr meaning);
   };
 
-  // Readers need these to write to. Nobody reads them.
+  // Every Reader writes errors and resolved values. In a manual they go here, and nobody uses them.
   Diagnostics diagnostics;
   Table resolved;
 

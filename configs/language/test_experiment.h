@@ -48,7 +48,7 @@ inline Layer readRepeat(Reader& reader) {
 }
 inline Layer readBranches(Reader& reader) {
   Layer result{kj::str("branches")};
-  result.branches = reader.kindLists("branches", "One list a branch.", LAYERS);
+  result.branches = reader.kindLists("branches", "One list per branch.", LAYERS);
   return result;
 }
 
@@ -88,9 +88,9 @@ inline Data readData(Reader& reader) {
   Data result;
   result.given = &reader.choose("dataset", "Which records.", ENCODINGS);
   result.encoding = &reader.choose("encoding", "How pixels are kept.", ENCODINGS, "jpeg");
-  result.batchSize = reader.integer("batch_size", "Images a step.", {.atLeast = 1}, 128);
+  result.batchSize = reader.integer("batch_size", "Images per step.", {.atLeast = 1}, 128);
   result.source = reader.maybeText("source", "Where they lie.");
-  result.mean = reader.reals("mean", "Subtracted a channel.", {.atLeast = 0, .atMost = 255});
+  result.mean = reader.reals("mean", "Subtracted, per channel.", {.atLeast = 0, .atMost = 255});
   return result;
 }
 

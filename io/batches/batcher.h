@@ -60,14 +60,14 @@ struct Batch {
 struct BatcherCounts {
   uint64_t badRecords = 0;  // how often a bad record was skipped
   uint64_t waited_ns = 0;   // time for which next() waited for readers
-  uint threads = 0;         // that read
+  uint threads = 0;         // reader threads by now; 0 if next() reads the batches itself
 };
 
 // Reads, decodes and augments ahead, on `readerThreads` threads, into a ring of preallocated
 // batches. With `addsReaders`, training takes more threads while that helps (see ReaderBalance). If
-// the machine gives fewer threads, these do the work. Without `readerThreads`, next() reads the
-// batch itself. One thread calls next(). The content of a batch never depends on the number of
-// threads or on timing. The destructor waits for the images in progress, no longer.
+// the machine allows only some of the threads, those do the work. With readerThreads = 0, next()
+// reads the batch itself. One thread calls all methods. The content of a batch never depends on the
+// number of threads or on timing. The destructor waits only for the images that are being read.
 //
 // With on_bad_record = "skip", in training the next good record of the same batch takes the place
 // of a bad one (the first record follows the last). A batch without any good record is an error. In
@@ -80,10 +80,10 @@ public:
   static kj::Own<Batcher> training(const Dataset& dataset, const DataConfig& config, uint64_t seed,
       uint workers, uint rank, uint64_t firstStep, BatchForm form = {});
   // Returns the validation batches of this worker's part (or of all records), in order, once per
-  // view. After the last batch, next() returns null. The first round has the views of a validation
-  // that is not the last; restart() begins again. Of M records, part r of W is those from
-  // floor(r·M/W) to before floor((r+1)·M/W). The records are the data set's own validation records,
-  // or those held out.
+  // view. After the last batch, next() returns null until restart() or take() is called. Until
+  // restart() names other views, these are config.views(false). Of M records, part r of W is those
+  // from floor(r·M/W) to before floor((r+1)·M/W). The records are the data set's own validation
+  // records, or those held out.
   static kj::Own<Batcher> validation(const Dataset& dataset, const DataConfig& config, uint workers,
       uint rank, BatchForm form = {});
 

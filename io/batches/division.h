@@ -25,21 +25,21 @@ struct MemberChange {
   // loss. Otherwise 0: the others wait, so they have begun at most `step` and the step after it.
   uint64_t from = 0;
 
-  // Returns the latest step from which on the new members divide the records. Steps that were begun
-  // end as they began. At the end of an epoch it may be one step earlier. There, every worker waits
-  // for the answers to all its pushes before it begins the next step. Then it knows of all losses
-  // in the last step.
+  // Returns the step from which on, at the latest, the new members divide the records. Workers
+  // finish the steps that they have begun with the former division. At the end of an epoch,
+  // Division may change one step earlier: there, every worker waits for the answers to all its
+  // pushes before its next step, so it knows of all losses in the last step.
   uint64_t first() const { return joins ? step : from > 0 ? from : step + 2; }
 
   bool operator==(const MemberChange&) const = default;
 };
 
-// Where a job goes on that had another number of workers before: at the end of an epoch. Without
-// one: at the beginning.
+// Where a job begins to divide records. All 0: at the beginning of the run. Otherwise the job goes
+// on from the end of an epoch, before which it had another number of workers.
 struct DivisionStart {
-  uint64_t epoch = 0;    // so many are over
-  uint64_t step = 0;     // so many steps each worker has made
-  uint64_t records = 0;  // so many records of the stream are used
+  uint64_t epoch = 0;    // epochs that are over
+  uint64_t step = 0;     // steps that each worker has made
+  uint64_t records = 0;  // records of the stream that were used
 };
 
 // Which records of the stream each worker reads in each step, and where epochs end. Without a

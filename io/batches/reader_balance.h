@@ -20,10 +20,10 @@ public:
   bool needsMore(uint64_t waited_ns, uint64_t now_ns);
 
 private:
-  // What is measured at a time.
+  // One measurement takes at least this long and this many batches.
   static constexpr uint64_t SPAN_NS = 1000000000;
   static constexpr uint BATCHES_MIN = 8;
-  // Shorter waiting, as a part of all time, is no reason for a thread.
+  // If steps wait for less than this share of the time, no thread is added.
   static constexpr double SHARE_MIN = 0.05;
   // A thread helps if the waiting per batch becomes shorter than this part of what it was.
   static constexpr double HELPS_BELOW = 0.97;

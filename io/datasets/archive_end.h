@@ -8,10 +8,11 @@
 
 namespace io {
 
-// Throws unless the archive at `path`, whose entries were all read, is complete. A gzip file is not
-// if its checksum is wrong. A tar is not if it has no end mark, or data after it. `tarEnd` is where
-// the entries of a tar end, counted in unpacked bytes; null for other formats. `isPacked`: the file
-// is compressed, and all of it is read once more.
+// Throws unless the archive at `path` is complete. The caller has read all of its entries. A gzip
+// file is incomplete if its checksum is wrong. A tar is incomplete if it has no end mark, or if
+// data follow the end mark. `tarEnd` is where the entries of a tar end, counted in unpacked bytes;
+// null for other formats. `isPacked` says that the file is compressed. It is then read once more as
+// a whole.
 void checkEnd(kj::StringPtr path, kj::Maybe<uint64_t> tarEnd, bool isPacked);
 
 }  // namespace io

@@ -42,9 +42,9 @@ public:
   kj::String name;           // of their folder, in the cache unless they lie elsewhere
 };
 
-// A copy of the packed records of another machine. It lies in this machine's cache, in a folder
-// that is named by the records. It is complete or absent. Its beginning lies beside its place until
-// the rest comes, perhaps in another process.
+// A copy of another machine's packed records in this machine's cache. The folder of the copy is
+// named after the records, and exists only when the copy is complete. Until then, the bytes that
+// have come lie in a folder beside it. Another process may fetch the rest.
 class DataCopy: public PackedFiles {
 public:
   // The arguments come from another machine, as its PackedData has them. Throws if they are not

@@ -35,9 +35,9 @@ struct RemoteFile {
 // Asks for the file at `address`, without downloading it. Throws if there is no file.
 RemoteFile lookUp(kj::StringPtr address, Progress& progress);
 
-// What follows after a transfer broke off.
+// How often, and after which pauses, a download that broke off is tried again.
 struct Patience {
-  kj::uint attempts = 7;  // that may fail one after another without another byte
+  kj::uint attempts = 7;  // failed ones in a row, without one new byte, that end the download
   kj::Duration pause =
       1 * kj::SECONDS;  // before the second attempt; each later one is twice as long
 };

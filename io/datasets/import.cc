@@ -17,8 +17,6 @@ namespace io {
 
 namespace {
 
-constexpr uint64_t RECORDS_A_REPORT = 1000;
-
 // Writes the images of the classes that are used.
 class ClassWriter {
 public:
@@ -87,7 +85,7 @@ void importIdx(const DataConfig& config, kj::StringPtr name, kj::ArrayPtr<const 
     auto from = IMAGE_HEADER_BYTES + i * shape.size();
     ImageView image = {shape, Layout::PLANES, images.slice(from, from + shape.size())};
     classes.add(labels[LABEL_HEADER_BYTES + i], i, image);
-    if (i % RECORDS_A_REPORT == 0) progress("importing, images", i, count);
+    if (i % RECORDS_PER_REPORT == 0) progress("importing, images", i, count);
   }
   progress("importing, images", count, count);
 }
@@ -105,7 +103,7 @@ void importCifar(const DataConfig& config, kj::ArrayPtr<const kj::Array<kj::byte
     for (size_t at = 0; at < batch.size(); at += recordBytes) {
       ImageView image = {shape, Layout::PLANES, batch.slice(at + labels, at + recordBytes)};
       classes.add(batch[at + labels - 1], id, image);
-      if (id % RECORDS_A_REPORT == 0) progress("importing, images", id, count);
+      if (id % RECORDS_PER_REPORT == 0) progress("importing, images", id, count);
       ++id;
     }
   }

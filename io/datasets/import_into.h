@@ -29,9 +29,10 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
     kj::StringPtr records, kj::StringPtr into, bool keepsIfInterrupted, Progress& progress,
     Warn& warn, kj::FunctionParam<void(kj::StringPtr part)> complete);
 
-// Removes from `cache` what killed imports have left, for example downloads after Ctrl-C, apart
-// from that of the folder `own`, whose lock the caller has. An import that still runs holds a lock.
-// If there are downloads of `remote`, with other settings, `own` gets them.
+// Removes from `cache` what killed imports have left, for example downloads after Ctrl-C. Keeps the
+// folders of imports that still run, whose locks their processes hold, and the folder `own`, whose
+// lock the caller holds. If an import of `remote` with other settings has left downloads, their
+// folder becomes that of `own`.
 void removeUnfinished(
     kj::StringPtr cache, kj::StringPtr own, kj::ArrayPtr<const RemoteFile> remote);
 

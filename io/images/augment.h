@@ -69,8 +69,9 @@ public:
   Augmentation centre(ImageShape stored) const;
   Augmentation view(const View& view, ImageShape stored) const;
 
-  // Writes row `y` of the image to `out`, which has the size of `shape`, from pixels that
-  // are cut out and resized already: one plane of a row per channel. More planes do not count.
+  // Writes row `y` of the image to `out`, which has the size of `shape`. `planes` has the pixels of
+  // that row, already cut out and resized: one plane of shape.width values per channel. Further
+  // planes are ignored.
   void applyRow(
       kj::ArrayPtr<const float> planes, uint y, bool mirror, kj::ArrayPtr<float> out) const;
   // The same for pixels that are cut out and have 1 or 4 bytes each, of which the first are the

@@ -47,9 +47,9 @@ struct ImageFile {
   kj::Maybe<KeptImage> kept;         // may point to `bytes`
 };
 
-// Calls keepFile() on all cores, while its caller reads the next files and writes the last results.
-// Files take BYTES_MAX and one file more at most, and results the same and one more per core. For
-// one thread.
+// Calls keepFile() on all cores, while the caller reads the next files and writes the last results.
+// If the caller adds no file while isFull(), the files take at most BYTES_MAX bytes and one file.
+// The results take at most BYTES_MAX bytes and one result per core. One thread calls all methods.
 class ImageKeeper {
 public:
   // `config` must outlive it.

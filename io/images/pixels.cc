@@ -66,7 +66,6 @@ void add(ImageView image, kj::ArrayPtr<uint64_t> sums) {
 }
 
 // Often enough for a person who watches, and seldom enough to cost nothing.
-constexpr uint64_t RECORDS_A_REPORT = 1000;
 
 }  // namespace
 
@@ -102,7 +101,7 @@ kj::Array<float> meanImageOf(
         configs::fail(e->getDescription(), ", or ", skip);
       }
     }
-    if (i % RECORDS_A_REPORT == 0) progress("computing the mean image, images", i, db.count());
+    if (i % RECORDS_PER_REPORT == 0) progress("computing the mean image, images", i, db.count());
   }
   if (images == 0)
     configs::fail("there is no mean image of ", db.path(), ": no record can be read");

@@ -14,9 +14,10 @@ namespace io {
 // `decoder`. Throws if the record is a JPEG file that cannot be decoded.
 ImageView pixelsOf(const Record& record, JpegDecoder& decoder);
 
-// Reads all images of `db`, which have one shape, in order. Calls the function with as many planes
-// as fit into `buffer`: N×C×H×W from record `first` on. Returns the labels. Throws if a record is
-// bad.
+// Reads all images of `db`, which have one shape, in order. Calls `take` with as many images at a
+// time as fit into `buffer`, as N×C×H×W bytes from record `first` on. They are valid until `take`
+// returns. `buffer` must have room for one image. Returns the labels of all records. Throws if a
+// record is bad.
 kj::Array<int32_t> readImages(const RecordDb& db, kj::ArrayPtr<kj::byte> buffer,
     kj::FunctionParam<void(uint64_t first, kj::ArrayPtr<const kj::byte> images)> take);
 

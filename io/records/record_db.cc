@@ -214,11 +214,10 @@ kj::Own<RecordReader> RecordReader::open(const RecordDb& db) {
 }
 
 bool hasItsDigest(const RecordDb& db, Progress& progress) {
-  constexpr uint64_t RECORDS_A_REPORT = 1000;
   auto& pages = kj::downcast<const LmdbRecordDb>(db).pages();
   Sha256 sum;
   for (uint64_t i = 0; i < db.count(); ++i) {
-    if (i % RECORDS_A_REPORT == 0) progress("adding up records", i, db.count());
+    if (i % RECORDS_PER_REPORT == 0) progress("adding up records", i, db.count());
     kj::ArrayPtr<const kj::byte> value;
     bool isThere =
         kj::runCatchingExceptions([&]() { value = KJ_ASSERT_NONNULL(pages.find(i)); }) == nullptr;

@@ -69,8 +69,8 @@ public:
   // Reads record `index` and checks its checksum. Valid until the next call. If the record is
   // missing or damaged, throws badRecord()'s sentence with the way out.
   virtual Record read(uint64_t index) = 0;
-  // One of the next two reads is read(index): fetches the record from memory meanwhile. Reports
-  // nothing.
+  // Begins to fetch record `index` from memory, while the caller does something else. Call it if
+  // one of the next two calls of read() is for this record. Reports no error: read() does.
   virtual void prefetch(uint64_t index) = 0;
 };
 
@@ -90,10 +90,10 @@ kj::String badRecord(
 
 // What a database says about its records as a whole. All of it may be empty.
 struct RecordsOrigin {
-  kj::StringPtr dataset;  // the later result of RecordDb::dataset()
-  // One for each label, or none. Line breaks in a name become spaces.
+  kj::StringPtr dataset;  // what RecordDb::dataset() will return
+  // One name per label, or none at all. Line breaks in a name become spaces.
   kj::ArrayPtr<const kj::String> classNames;
-  kj::StringPtr facts;  // the later result of RecordDb::origin()
+  kj::StringPtr facts;  // what RecordDb::origin() will return
 };
 
 // Writes records in order, from 0. Before finish(), nothing is visible under `path`. Throws with

@@ -41,8 +41,9 @@ struct AmxSource {
   uint32_t first, second, tap;
 };
 
-// Two tiles of the output that meet the same weights: 32 images of one pixel, or 16 of two. If they
-// are the same tile, it is alone. Their sources end where those of the next pair begin.
+// Two tiles of the output that are computed with the same weights: 32 images of one pixel, or 16
+// images of two pixels. If `first` and `second` are equal, the pair has only one tile. `sources` is
+// the index of its first source. Its sources end where those of the next pair begin.
 struct AmxPair {
   uint32_t first, second, sources;
 };

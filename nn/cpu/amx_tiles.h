@@ -9,8 +9,8 @@
 #include "nn/cpu/amx.h"
 
 namespace nn::cpu {
-// Each file that includes it is compiled for other instructions: the linker must not mix what is
-// made of it.
+// Files that include this header are compiled for different instruction sets. The anonymous
+// namespace keeps the linker from using one file's code in another file.
 namespace {
 
 // A register number as an argument.

@@ -11,9 +11,10 @@ namespace nn::cpu {
 using kj::uint;
 
 // A step has hundreds of meetings, and lanes mostly arrive within microseconds of each other. To
-// block and to be woken takes longer than that. So a lane spins for a while before it blocks. Where
-// other processes take the lanes' cores away, spinning is a waste. So each time that the others did
-// not come soon, the limit becomes a quarter. When they came soon after the limit, it doubles.
+// block and to be woken takes longer than that. So a lane spins up to a time limit before it
+// blocks. Where other processes take the lanes' cores away, spinning is a waste. So a lane that had
+// to block quarters the limit if the others came much later, and about doubles it if they came soon
+// after the limit.
 class Barrier {
 public:
   // For `lanes` threads.

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 namespace nn::cpu {
-// Each file that includes it is compiled for other instructions: the linker must not mix what is
-// made of it.
+// Files that include this header are compiled for different instruction sets. The anonymous
+// namespace keeps the linker from using one file's code in another file.
 namespace {
 
 // A function f of sizes from 0 on, as a parabola per interval: f((i + d) / PER_UNIT) is about

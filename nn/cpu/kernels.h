@@ -146,7 +146,7 @@ struct Kernels {
 
   // Convolutions of plain images, see Planes. `weights` has one float per tap and filter, and
   // `bias` one per filter, both padded to whole blocks of filters. `bias` may be null. `y` is
-  // blocked. Both are null in tables for AMX.
+  // blocked. Tables for AMX have neither planesForward nor planesAccumulate: both are null there.
   void (*planesForward)(
       const float* x, const Planes& planes, const float* weights, const float* bias, float* y);
   // Adds the gradients of weights and bias to `sums` and `biasSums`, in the same layouts. The

@@ -10,12 +10,10 @@ namespace nn::cpu {
 // its ReLU) or a concat *recomputes* it from these, chunk by chunk, into scratch memory that stays
 // in cache. For each chunk,
 //   a forward stage of a network with batch norms normalises the outputs of the stage before into
-//   the
-//     concat, runs the convolutions, and takes their statistics;
+//     the concat, runs the convolutions, and takes their statistics;
 //   a backward stage recomputes the same input. For each convolution it computes the gradient of
-//   the
-//     output from that of the normalised output, then the gradients of weights and input, and then
-//     the reductions for the batch norms below.
+//     the output from that of the normalised output, then the gradients of weights and input, and
+//     then the reductions for the batch norms below.
 //
 // The reason: convolutions take nine tenths of the time, and everything else waits for memory.
 //

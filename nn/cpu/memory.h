@@ -26,9 +26,9 @@ struct Share {
   Range of(size_t count) const { return {count * part / parts, count * (part + 1) / parts}; }
 };
 
-// The images first … first + images of a batch, worked on by one lane (a thread with its own
-// scratch memory), or by all lanes together: see Share. They are groups of images if these lie
-// together: see Batch.
+// The images first … first + images - 1 of a batch. One lane (a thread with its own scratch memory)
+// works on them, or all lanes together: see Share. If images lie together in groups, `first` and
+// `images` count groups: see Batch.
 struct Chunk {
   uint lane;
   uint first;

@@ -31,7 +31,7 @@ struct Norm {
 };
 
 // Norms must outlive their tasks. `y` is the input of the norm, `gradient` the gradient of its
-// output. Each may lie in a view.
+// output. Each may be a run of the channels in a buffer: see Place.
 kj::Own<Task> takeStatistics(const Norm& norm, Place y);
 kj::Own<BatchTask> combineStatistics(const Norm& norm);
 // Replaces both in validation: takes the moving statistics.

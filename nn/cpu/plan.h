@@ -19,9 +19,10 @@ struct StagePlan {
 };
 
 struct SegmentPlan {
+  // These tasks come first. The stages follow after a barrier.
   kj::Vector<kj::Own<BatchTask>> prepareForward;
-  kj::Vector<kj::Own<BatchTask>> prepareBackward;  // after a barrier come the stages
-  Range forward;                                   // stages
+  kj::Vector<kj::Own<BatchTask>> prepareBackward;
+  Range forward;  // of the plan's stages
   Range backward;
 };
 

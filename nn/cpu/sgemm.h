@@ -5,11 +5,11 @@
 
 namespace nn::cpu {
 
-// A matrix in rows, `rowStride` floats apart. 'T' if it is stored transposed, else 'N'.
+// A matrix of floats in memory, row by row.
 struct Matrix {
-  char transposed;
+  char transposed;  // 'T' if `data` holds the transposed matrix, else 'N'
   const float* data;
-  size_t rowStride;
+  size_t rowStride;  // floats from one row of `data` to the next
 };
 
 // C = A·B + beta·C, where C is M×N with rows `ldc` apart, A is M×K and B is K×N. With beta 0 C is

@@ -17,8 +17,9 @@ struct StagedUnit: public Unit {
   // Its value is made from stored ones wherever it is needed, chunk by chunk in cache, forward and
   // backward, rather than stored: batch norms, GELUs and concats.
   bool recomputed = false;
-  // A convolution whose bias a batch norm right after it cancels. If another one between them was
-  // folded into it, the bias is part of what came of that, and is added.
+  // The unit is a convolution whose bias the batch norm right after it cancels, so the bias is not
+  // added. False if an earlier batch norm was folded into the convolution: the folded bias is
+  // added.
   bool biasIsInert = false;
 
   uint at = 0;          // the stage of its forward task

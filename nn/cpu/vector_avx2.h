@@ -38,7 +38,6 @@ struct Avx2 {
   static Vector number(Words w) { return _mm256_cvtepi32_ps((__m256i)w); }
   static Mask greater(Vector a, Vector b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
   static Mask equal(Vector a, Vector b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
-  static bool none(Mask m) { return _mm256_movemask_ps(m) == 0; }
   static Vector select(Mask m, Vector yes, Vector no) { return _mm256_blendv_ps(no, yes, m); }
   static void storeIndex(uint16_t* p, Vector v) {
     __m256i wide = _mm256_cvtps_epi32(v);

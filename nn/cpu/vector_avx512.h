@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 namespace nn::cpu {
-// Each file that includes it is compiled for other instructions: the linker must not mix what is
-// made of it.
+// Files that include this header are compiled for different instruction sets. The anonymous
+// namespace keeps the linker from using one file's code in another file.
 namespace {
 
 struct Avx512 {
@@ -38,7 +38,6 @@ struct Avx512 {
   static Vector number(Words w) { return _mm512_cvtepi32_ps((__m512i)w); }
   static Mask greater(Vector a, Vector b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
   static Mask equal(Vector a, Vector b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
-  static bool none(Mask m) { return m == 0; }
   static Vector select(Mask m, Vector yes, Vector no) { return _mm512_mask_mov_ps(no, m, yes); }
   static void storeIndex(uint16_t* p, Vector v) {
     __m256i words = _mm512_cvtusepi32_epi16(_mm512_cvtps_epi32(v));

@@ -137,7 +137,7 @@ struct WinogradImageLoops: WinogradSides<S, window> {
     S::store(to, write == Write::ADD ? S::add(S::load(to), value) : value);
   }
 
-  // Whole, to where it belongs.
+  // Writes one block of channels of a tile whose outputs all lie inside the image.
   template <size_t R, size_t C, Write write>
   static void wholeBlock(const float* m, V bias, E* y, size_t rowStride) {
     auto at = [&](size_t i, size_t j) INLINE { return S::load(m + (i * SIDE + j) * STRIDE); };
@@ -148,7 +148,8 @@ struct WinogradImageLoops: WinogradSides<S, window> {
     Sides::template transform<Rows, typename Sides::template Output<C + window - 1>>(at, put);
   }
 
-  // The part of it that the image has room for.
+  // Writes one block of channels of a tile that reaches over the edge: only the outputs inside the
+  // image.
   template <size_t R, size_t C, Write write>
   static void clippedBlock(
       const float* m, V bias, E* y, size_t rowStride, size_t rowEnd, size_t columnEnd) {

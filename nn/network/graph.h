@@ -28,7 +28,7 @@ struct Key {
   float decayFactor = 1;
   kj::Maybe<Initializer> initializer;  // the layer's own; null: the model's
 
-  // Whether the layer keeps its initial value (a fixed gamma).
+  // Whether the values of this key stay as they were initialized (a fixed gamma).
   bool isHeld() const { return learningRateFactor == 0; }
 };
 
@@ -74,7 +74,8 @@ struct Graph {
   uint64_t parameters;              // floats in the flat array
   uint64_t statisticsSize;          // floats in the statistics array
   uint classes;                     // channels of the loss's input
-  // What these stand for, as far as it is known: for people who read the weights.
+  // The names of the classes, by label, for people who read the weights. Empty if they are not
+  // known.
   kj::Array<kj::String> classNames = nullptr;
   // Whether xavier's fan out of a convolution counts the kernel's area: see
   // nn/network/conventions.h.

@@ -59,7 +59,7 @@ struct Dense {
 // key's factors of learning rate and decay.
 //
 // With g the gradient of y, s = 1 / sqrt(variance[c] + epsilon), h = s · (x - mean[c]) and M values
-// a channel:
+// per channel:
 //   dbeta = sum g, dgamma = sum g·h, dx = gamma · s · (g - dbeta / M - h · dgamma / M).
 struct BatchNorm {
   float epsilon;
@@ -88,9 +88,8 @@ struct Scale {
 };
 
 // Training: y = x · m / (1 - rate), dx = g · m / (1 - rate), where m is 0 with probability `rate`,
-// else
-// 1. It depends only on the number of the row, the node and the element (nn/dropout.h). Validation:
-// y = x. (Srivastava et al. 2014, scaled while training.)
+// else 1. m depends only on the number of the row, the node and the element (nn/dropout.h).
+// Validation: y = x. (Srivastava et al. 2014, scaled while training.)
 struct Dropout {
   double rate;  // 0 ≤ rate < 1
 };

@@ -11,9 +11,9 @@ namespace nn {
 struct RunLength {
   double updatesPerEpoch;  // may be fractional: records / images of a round
   uint64_t updates;        // of the whole run, at least 1
-  // Added to the number of an update, this gives its place in the run. Not 0 in a run that had
-  // another number of updates per epoch before. All other numbers here are those of a run that
-  // always had the present one.
+  // The place of an update in the run is its number plus `ahead`. `ahead` is 0 unless the run had
+  // another number of updates per epoch before. `updatesPerEpoch` and `updates` are those of a run
+  // that has had the present number from the beginning.
   int64_t ahead = 0;
 
   // Returns the place of update number `update`, which counts all that were made. Schedules and

@@ -53,8 +53,8 @@ struct WorkerSetup {
 
 // Describes updates that workers make instead of shards, for messages.
 struct OwnUpdates {
-  kj::StringPtr where;  // a sentence
-  kj::StringPtr with;   // with the sums, with its own gradients
+  kj::StringPtr where;  // a sentence: "every worker updates all parameters, on its host"
+  kj::StringPtr with;   // "with the sums" or "with its own gradients"
 };
 
 // A row of the table with the keys of an experiment filled in. Immutable; any thread.

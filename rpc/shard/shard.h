@@ -127,7 +127,8 @@ public:
   // rounds of ANY. What is lent is not shown: a worker that goes on after a restore first asks for
   // the newest values.
   void visitState(configs::StateVisitor& visitor);
-  // Takes what an equal shard has shown, in place of first values.
+  // Restores what visitState() of a shard with equal slices and rounds has shown. Call it in place
+  // of initialize().
   void restore(configs::StateVisitor& visitor);
 
 private:

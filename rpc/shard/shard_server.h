@@ -34,7 +34,8 @@ public:
   virtual void admit(uint rank, uint64_t step) = 0;
 };
 
-// A shard, and the capability through which workers use it. The others live as long as that.
+// A shard, and the capability through which workers use it. `shard` and `members` live as long as
+// `service`, and are used on its event loop.
 struct ServedShard {
   ShardService::Client service;
   Shard& shard;

@@ -23,9 +23,9 @@ struct Handover {
   const uint rank;
   const kj::ArrayPtr<float> parameters;
   const kj::ArrayPtr<const float> gradients;
-  // Used by the io thread, which has time while the other one computes. So encoding does not slow
-  // down a step as long as that thread has a core. While no push is on its way, the compute thread
-  // may look at it.
+  // The io thread encodes, because it has time while the compute thread computes. Encoding
+  // therefore does not slow down a step as long as the io thread has a core. The compute thread may
+  // use the encoder while no push is on its way.
   PushEncoder encoder;
   kj::Maybe<kj::Own<SharedServers>> shared;  // null: all pushes go over connections
   kj::Maybe<Trace&> trace{};

@@ -36,10 +36,10 @@ public:
   // push, no other worker waits for it. Therefore every worker must call this before any of them
   // pushes again.
   virtual void rest() = 0;
-  // Waits until all pushes of this worker were answered, but does not end an epoch: no worker's
-  // values change by it, except in modes whose bits depend on which pushes arrive first. Where
-  // others could wait for this worker, every worker must call this before any of them pushes again,
-  // and refresh() before its next push.
+  // Waits until all pushes of this worker were answered, but does not end an epoch. The call
+  // changes no values, except in modes whose bits depend on which pushes arrive first. In modes
+  // where others could wait for this worker, every worker must call settle() before any of them
+  // pushes again. Each of them must then call refresh() before its next push.
   virtual void settle() { rest(); }
   // Shows what this worker keeps from step to step, beyond what the shards keep. Call it after
   // settle() to save it. To restore it, call it before RemoteStore::run(), and then resume() in

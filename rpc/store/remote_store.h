@@ -33,8 +33,9 @@ struct Servers {
   uint64_t since = 0;
 };
 
-// Whether the server that run() lost could not be reached. Otherwise it ended. (If it could not be
-// reached, there may be no ended process that explains more.)
+// Whether run() has rejected with `exception` because a server could not be reached for
+// Servers::patience. If not, the server has ended, and its process may have said more about the
+// cause.
 bool isUnreachable(const kj::Exception& exception);
 
 // A store whose servers are behind Cap'n Proto connections. The io thread calls run(), and the

@@ -9,13 +9,13 @@ $Cxx.namespace("runner");
 
 struct Manifest {
   format @0 :UInt32;
-  # Of the checkpoint. A program refuses numbers that it does not know.
+  # The number of the checkpoint's format. A program refuses numbers that it does not know.
   version @1 :Text;
-  # Of the program that wrote it.
+  # The version of the program that wrote the checkpoint.
   digest @2 :Text;
-  # Of the experiment: the sha256 of its settings.
+  # The sha256 of the experiment's settings.
   instructionSet @3 :Text $Json.name("instruction_set");
-  # That all workers compute with.
+  # The level of instructions that all workers compute with.
   epoch @4 :UInt32;
   step @5 :UInt32;
   # How many steps each worker has made.
@@ -29,7 +29,7 @@ struct Manifest {
   eventsCrc32 @10 :UInt32 $Json.name("events_crc32");
   # Of that part of events.jsonl.
   sha256 @11 :Text;
-  # Of this file without these 64 digits.
+  # The sha256 of this file, computed as if these 64 digits were not in it.
   logStyle @12 :Text $Json.name("log_style");
   # The name of the style of the lines in the logs (log.style).
   logs @13 :List(File);

@@ -24,7 +24,7 @@ private:
   kj::String data;
   kj::String into;
   uint64_t topK = 0;              // 0: log.top_k, or 5 if there are more classes
-  uint64_t worst = kj::maxValue;  // as it is: not given
+  uint64_t worst = kj::maxValue;  // how many images to show; kj::maxValue: not given
   bool asJson = false;
 
   // Returns the JPEG file of a wrong image, and its name. Set with the images that were judged.

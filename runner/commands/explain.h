@@ -9,11 +9,13 @@
 
 namespace runner {
 
-// Returns every value used, roles, layers with shapes, parameters and FLOPs, and update rules of
-// keys. Also returns how keys are dealt over servers with optimizer state, the bytes of a step,
-// memory, and with `links` the time of the traffic. Starts nothing, but reads the records if the
-// data set's size is not known. Tables are aligned. With `columns`, the width of a terminal,
-// columns without room are left out (a line below the table says so), and sentences are wrapped.
+// Returns the plan as text. It has every value used, the roles, the layers with their shapes,
+// parameters and FLOPs, and the update rules of the keys. It says how the keys and their optimizer
+// state are divided over the servers, how many bytes a step sends, and how much memory the run
+// needs. With `links`, it says how long the traffic of a step takes. Starts nothing, but reads the
+// records if the data set's size is not known. Tables are aligned. With `columns`, the width of a
+// terminal, columns without room are left out (a line below the table says so), and sentences are
+// wrapped.
 kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links = nullptr,
     kj::Maybe<uint> columns = nullptr);
 

@@ -14,8 +14,8 @@ class GrowingFile {
 public:
   explicit GrowingFile(kj::String path): path(kj::mv(path)) {}
 
-  // Returns what the file has more than at the last call. Empty while there is no such file. If the
-  // file has become shorter, returns all of it.
+  // Returns what was appended to the file since the last call. Empty while there is no such file.
+  // If the file has become shorter, returns all of it.
   kj::String more();
   // Whether the last call of more() found a shorter file than the one before.
   bool hasBegunAnew() const { return begunAnew; }
@@ -30,9 +30,9 @@ private:
 // A run or a sweep of another process, or of a job of Slurm.
 class FollowedRun {
 public:
-  // Follows from the beginning. `tasks` is how many tasks the job asks for, for messages. Throws if
-  // only a terminal shows what the run says. `io` must outlive this object, and its port must
-  // capture child exits.
+  // Follows from the beginning. `tasks` is how many tasks the job asks for, for messages. Throws
+  // for a sweep that was started without --detach, because only its terminal shows it. `io` must
+  // outlive this object, and its port must capture child exits.
   FollowedRun(RunFolder folder, kj::AsyncIoContext& io, kj::Maybe<uint> tasks = nullptr);
   KJ_DISALLOW_COPY(FollowedRun);
 

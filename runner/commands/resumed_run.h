@@ -27,8 +27,7 @@ struct ResumedRun {
 //   1. the newest run that has the digest of `loaded`, or would have it without [continued]
 //   2. the newest unfinished run that differs only in the numbers of workers and servers
 //   3. a run of the same file that was killed before it had an event, and on which no process
-//   works.
-//      Its record is empty.
+//      works. Its record is empty.
 //
 // Leaves out runs from which an unfinished run has gone on with other numbers. Null if it finds
 // nothing. Throws if a run's events cannot be read.

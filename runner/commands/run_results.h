@@ -33,8 +33,8 @@ kj::String labelOf(kj::StringPtr folder, kj::StringPtr name);
 kj::Array<ReportedRun> judged(
     kj::Array<ReportedRun> runs, void (*judge)(kj::ArrayPtr<ReportedRun>) = &judgeAll);
 
-// Prints the tables. A terminal gets what fits its width, everything else Markdown. Tables by steps
-// are thinned.
+// Prints the tables of the runs on stdout. On a terminal, they are fitted to its width. Otherwise
+// they are printed as Markdown. A long table of steps shows only some of its rows, evenly spaced.
 void printTables(kj::ArrayPtr<const ReportedRun> runs);
 
 // At a terminal, which may not show every column, says where the complete tables are.

@@ -18,10 +18,11 @@ struct WrongImage {
   double loss;
 };
 
-// Sums over images, and what is about single classes.
+// Sums the results of a network over images: its loss, its hits, its confusion matrix, and its
+// worst mistakes. For one thread.
 class Judgement {
 public:
-  // Counts the images whose label is among the `topK` largest logits; 0: does not. Keeps the
+  // Counts the images whose label is among the `topK` largest logits, unless `topK` is 0. Keeps the
   // `wrongMax` wrong images whose labels the network found least likely.
   Judgement(uint topK, size_t wrongMax): topK(topK), wrongMax(wrongMax) {}
 

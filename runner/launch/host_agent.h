@@ -15,7 +15,8 @@ HostAgent::Client newHostAgent(kj::AsyncIoContext& io);
 // process must capture child exits.
 void serveHost();
 
-// Whether this program may be used, as far as is cheap to know: its files are as they were copied.
+// Whether the files of this program are still those that a launcher has copied here, as far as a
+// cheap check can tell. Always true of a program that no launcher has copied.
 bool isAsCopied();
 
 }  // namespace runner

@@ -53,8 +53,8 @@ public:
   explicit WorkProgress(const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock())
       : clock(clock) {}
 
-  // Returns progressText(), and after some seconds of the part `what` also `  ETA 4:10`. A part
-  // goes on as fast as it has gone since it was first told of.
+  // Returns progressText(). When the part `what` has lasted some seconds, appends `  ETA 4:10`: the
+  // time until the part ends, if it goes on at its mean speed since the first call for it.
   kj::String text(kj::StringPtr what, uint64_t done, uint64_t total);
 
 private:

@@ -46,8 +46,9 @@ public:
   // cannot reach a host. All other lines go to the view until then, and to nobody later: the
   // command goes on to describe the same failure at length.
   kj::Maybe<Failure> take(kj::StringPtr line);
-  // `status` is that of wait() for the command. Returns null if all ranks ended well. Of the
-  // failures that this returns, those that the coordinator reports are nearer to the cause.
+  // `status` is that of wait() for the command. Returns null if all ranks ended well. Otherwise
+  // returns a failure LOST_A_PEER, so that a failure that the coordinator reports counts as nearer
+  // to the cause.
   kj::Maybe<Failure> judge(int status) const;
 
 private:

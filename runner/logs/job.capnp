@@ -162,8 +162,9 @@ interface Session {
   # part. The pieces come in order.
 
   savedPart @7 (part :Part, index :UInt32, offset :UInt64) -> (total :UInt64, bytes :Data);
-  # Returns a piece of the same of the checkpoint from which this run is continued. After enter():
-  # of what the first member has kept at that step.
+  # Returns the piece at `offset` of a part of the checkpoint from which this run goes on. After
+  # enter(), returns a piece of what the first member has kept at that step. `total` is the size of
+  # the part.
 
   enter @8 ();
   # For workers that join a job which goes on. Called when the worker is ready to train. Answers

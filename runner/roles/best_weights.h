@@ -25,7 +25,9 @@ public:
   // The parameters, then the statistics. Must not be empty.
   kj::ArrayPtr<const float> flat() const { return values; }
 
-  // Before visitState() restores them: whether `part` has any decides whether they are restored.
+  // Call it before visitState() restores. If the worker's part `part` of a checkpoint has best
+  // weights, allocates memory, so that visitState() restores them. Otherwise this object stays
+  // empty.
   void prepareFor(kj::ArrayPtr<const kj::byte> part);
   // Shows them, to save and to restore them, unless they are empty.
   void visitState(configs::StateVisitor& visitor);

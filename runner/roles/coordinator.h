@@ -75,8 +75,9 @@ public:
   // them. Call once.
   kj::Promise<void> run(bool launched);
 
-  // What the constructor was given is about to go. A call that a role has made may still hold the
-  // job. Every further call rejects. Drop the promise of run() first.
+  // Makes every further call of a role reject. Call it before the constructor's arguments are
+  // destroyed, because calls of roles may keep the job alive beyond that. Drop the promise of run()
+  // first.
   void close() {
     over = true;
     tasks = nullptr;
@@ -92,7 +93,7 @@ private:
     uint index;
     // Whether the job needs the role. False for a worker that was lost or has not entered yet.
     bool isMember = true;
-    uint sessions = 0;  // how many there were, and how often the role was lost
+    uint sessions = 0;  // number of the newest session; each session and each loss adds 1
     kj::String host;    // the name of its machine, if that is not the coordinator's
     bool joined = false;
     kj::String refusal;  // why a role that wanted this place was refused last. Empty: none was
@@ -195,8 +196,8 @@ private:
   kj::Maybe<kj::String> whyNotWithout(const Seat& seat) const;
   // Whether every member had made a step since the job was started, when `lost` was lost.
   bool hadBegunBefore(const Seat& lost) const;
-  // Carries out changes of the members one after the other.
-  // Resolves when this one is done.
+  // Carries out `change` when all earlier changes of the members are done. Resolves when `change`
+  // is done.
   kj::Promise<void> change(kj::Function<kj::Promise<void>()> change);
   // Returns how many steps each worker makes from the beginning of the run to the end of this
   // epoch, by the changes of the members that are known.
@@ -279,17 +280,17 @@ private:
   kj::Array<Seat> seats;
   JobMembers members;
   kj::Maybe<MemberPlan> plan;        // of the run that this one repeats
-  kj::ForkedPromise<void> changing;  // the changes of the members so far are done
-  uint changesPending = 0;           // these are not
+  kj::ForkedPromise<void> changing;  // resolves when the changes of the members so far are done
+  uint changesPending = 0;           // changes of the members that are not done yet
   kj::Vector<uint> newcomers;        // ranks that have not fetched yet what they begin with
-  uint donor = 0;                    // the rank from which they have it
+  uint donor = 0;                    // the rank that sends what the newcomers begin with
   kj::Array<kj::byte> donated;
   uint64_t stepsSkipped = 0;            // by members when they entered
   kj::Maybe<kj::Duration> waitsToJoin;  // since when a worker of `plan` is missing, by `running`
-  uint joined = 0;                      // of those that must join before the job starts
-  uint expected = 0;                    // how many these are
-  kj::String missingNames;              // as missing() returned them
-  kj::Maybe<uint> missingAt;            // `joined` then
+  uint joined = 0;                      // roles that have joined, of `expected`
+  uint expected = 0;                    // roles that must join before the job starts
+  kj::String missingNames;              // what missing() returned last
+  kj::Maybe<uint> missingAt;            // the value of `joined` at that call
   kj::Vector<kj::String> strangers;     // sentences of noteRefused(), each once, and only a few
   uint finished = 0;
   uint epochsStepped = 0;          // of which all workers have made all steps: see MeetingPoint

@@ -16,8 +16,9 @@ public:
   InstructionSetChoice(kj::StringPtr setting, kj::StringPtr highest, kj::uint workers);
   KJ_DISALLOW_COPY(InstructionSetChoice);
 
-  // The host of `worker` has `level`. Called once per worker. Throws, for the user, if that is less
-  // than what the file names.
+  // Takes `level`, the highest level that the host of `worker` has. Call it once per worker.
+  // `worker` is the name in messages. Throws, with a sentence for the user, if the host cannot
+  // compute with the level that the file names.
   void offer(kj::StringPtr worker, kj::StringPtr level);
   // Returns the level, or null while it is not known.
   kj::Maybe<kj::StringPtr> level() const;

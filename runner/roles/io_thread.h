@@ -129,9 +129,11 @@ private:
   kj::MutexGuarded<Start> begun;
   const uint rank;
   const StopPoint stops;
-  kj::Maybe<kj::Own<Loop>> shared;              // if the compute thread is the io thread, too
-  const kj::Maybe<const OneThread&> oneThread;  // then
-  kj::Maybe<kj::Own<kj::Thread>> thread;        // if not
+  // Simulations run the loop on the compute thread. `shared` and `oneThread` are set then, and
+  // `thread` otherwise.
+  kj::Maybe<kj::Own<Loop>> shared;
+  const kj::Maybe<const OneThread&> oneThread;
+  kj::Maybe<kj::Own<kj::Thread>> thread;
 };
 
 }  // namespace runner

@@ -21,10 +21,10 @@ public:
 
   bool has(uint rank) const { return isMember[rank]; }
   uint count() const { return members; }
-  // The members have changed like this since the beginning of the run, in the order in which it
+  // Returns all changes of the members since the beginning of the run, in the order in which they
   // became known.
   kj::ArrayPtr<const io::MemberChange> changes() const { return all; }
-  // Returns the first step that all members divide as they are now.
+  // Returns the step from which on, at the latest, the present members divide the records.
   uint64_t settledAt() const;
 
   // Whether somebody who is no member any more has pushed a part of step `step`, or of a later one.
@@ -46,8 +46,9 @@ struct LastPushes {
   uint64_t step;
   kj::Array<rpc::SliceId> held;  // the slices of its push of that step, in ascending order
 };
-// `pushed`: how many steps the worker has pushed of each of the `slices` slices, in any order.
-// Throws if the servers cannot have answered that.
+// Returns how far the pushes of a worker went, from what the servers have answered: `pushed` says
+// how many steps the worker has pushed of each of the `slices` slices, in any order. Throws if the
+// answers contradict each other or the protocol.
 LastPushes lastPushesOf(kj::ArrayPtr<const SliceRun::Reader> pushed, uint64_t slices);
 
 // Returns ascending numbers as text: "0-3,7".
@@ -55,11 +56,12 @@ kj::String rangesText(kj::ArrayPtr<const uint> numbers);
 // Returns the numbers of such a text. Null if it is wrong.
 kj::Maybe<kj::Array<uint>> parseRanges(kj::StringPtr text);
 
-// The change that an event `membership` of worker `rank` tells.
+// Write a change to an event `membership`, with the slices that hold the push of a lost worker, and
+// read the change of worker `rank` from such an event.
 void setChange(Event::Membership::Builder event, const io::MemberChange& change,
     kj::ArrayPtr<const rpc::SliceId> held);
 io::MemberChange changeOf(uint rank, Event::Membership::Reader event);
-// As they travel.
+// Convert changes to the form in which they travel in messages, and back.
 void setChanges(
     capnp::List<MemberChange>::Builder target, kj::ArrayPtr<const io::MemberChange> changes);
 kj::Array<io::MemberChange> changesOf(capnp::List<MemberChange>::Reader changes);

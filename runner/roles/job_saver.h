@@ -51,10 +51,10 @@ public:
   // Lets the workers stop at the beginning of the next epoch.
   void stopAtNextEpoch() { nextEpoch = true; }
 
-  // Asks the workers to stop soon. `furthest`: how many steps one of them has made at least.
-  // Resolves when they have agreed to stop, or when it is known that this epoch is too short, or
-  // that a worker has not begun. Before its first step there is nothing to save. A
-  // worker that is lost meanwhile (its calls reject with DISCONNECTED) need not agree.
+  // Asks the workers to stop soon. At least one of them has made `furthest` steps. Resolves when
+  // they have agreed to stop, when it is known that this epoch is too short, or when a worker has
+  // not begun. Before the first step of a worker there is nothing to save. A worker that is lost
+  // meanwhile (its calls reject with DISCONNECTED) need not agree.
   kj::Promise<void> ask(kj::Array<Member::Client> workers, uint64_t furthest);
 
   // All workers, `ranks`, stand still at `point`. Resolves when they may go on: when `shards`, the

@@ -50,8 +50,8 @@ public:
   // says so on stderr. With `transport`, the role holds a shard: it listens where the other roles
   // reach this machine, at the address that leads from here to the coordinator. `progress` fills in
   // each heartbeat. `calls` answers the coordinator. The promise resolves when the coordinator has
-  // accepted the role. It rejects if the coordinator does not answer
-  // within cluster.start_timeout_s. All arguments must outlive the membership.
+  // accepted the role. It rejects if the coordinator does not answer within
+  // cluster.start_timeout_s. All arguments must outlive the membership.
   static kj::Promise<kj::Own<Membership>> join(kj::AsyncIoContext& io,
       const LoadedExperiment& loaded, const RoleOptions& options,
       kj::Maybe<const rpc::Transport&> transport, rpc::MessageLimits limits,

@@ -7,8 +7,8 @@
 
 namespace runner {
 
-// What one role has in place of its threads and of the machine's event port. The role runs in a
-// fiber of a thread whose other fibers are other roles. On that thread.
+// Replaces the threads of one role, and the machine's event port. The role runs in a fiber. The
+// other fibers of the same thread run the other roles. Call all methods on that thread.
 class OneThread {
 public:
   virtual ~OneThread() noexcept(false) = default;

@@ -22,9 +22,9 @@ struct PartName {
   kj::String file() const;
 };
 
-// The array of a worker's part with the parameters that the worker computes with. It comes last. In
-// a checkpoint they stand in the file of weights instead. The part lacks it if the shards have the
-// same values.
+// The name of the last array in a worker's part: the parameters that the worker computes with. The
+// part lacks this array if the shards hold the same values. A checkpoint has these parameters in
+// its file of weights, and not in the file of the part.
 constexpr kj::StringPtr SENT_PARAMETERS = "parameters"_kj;
 
 // A part that comes in, piece by piece.

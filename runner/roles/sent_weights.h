@@ -15,9 +15,9 @@ namespace runner {
 // On the coordinator's thread. A second thread writes, while the job goes on.
 class SentWeights {
 public:
-  // Writes the parts `part` to `path`. Takes files of at most `bytesMax` bytes. Calls `failed` with
-  // the reason, which has the way out, when the file cannot be written. `oneThread` must outlive
-  // it.
+  // Writes every part of the kind `part`, each a whole file, to `path`. Refuses files of more than
+  // `bytesMax` bytes. If a file cannot be written, calls `failed` with the reason and the way out.
+  // `oneThread` must outlive this object.
   SentWeights(Part part, kj::String path, uint64_t bytesMax,
       kj::Function<void(kj::StringPtr)> failed, kj::Maybe<const OneThread&> oneThread = nullptr);
   // Waits until a file that is being written is on disk.
@@ -42,8 +42,8 @@ private:
   kj::Function<void(kj::StringPtr)> failed;
   const kj::Maybe<const OneThread&> oneThread;
   IncomingPart incoming;
-  kj::Array<kj::byte> next;     // is whole, and waits for the one that is being written. Often null
-  kj::Array<kj::byte> current;  // is being written, or could not be written
+  kj::Array<kj::byte> next;       // a whole file that waits for `current`; null if there is none
+  kj::Array<kj::byte> current;    // the file that is being written, or that could not be written
   kj::Maybe<kj::String> problem;  // why `current` is not on disk
   bool isWriting = false;
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;

@@ -14,8 +14,8 @@ public:
   // `shard` is number `index`, and must outlive it.
   ShardSaver(rpc::Shard& shard, uint index): shard(shard), index(index) {}
 
-  // Before the shard is served: restores it if the run goes on from a checkpoint. `membership` must
-  // outlive this object.
+  // Restores the shard if the run goes on from a checkpoint. Call it before the shard is served,
+  // and serve the shard when the promise resolves. `membership` must outlive this object.
   kj::Promise<void> begin(Membership& membership);
   // Copies the shard, and sends the copy while the job goes on. All workers stand still at `step`.
   void save(uint64_t step);

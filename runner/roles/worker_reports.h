@@ -44,7 +44,8 @@ public:
 private:
   uint64_t globalStep() const;
   double learningRate() const;
-  // Says `text` about an epoch on stderr, if somebody who started this worker reads that.
+  // Says `text` about an epoch on stderr if a user has started this worker by hand. Otherwise does
+  // nothing.
   void say(uint epoch, kj::StringPtr text, const nn::BatchResult& sums) const;
 
   WorkerParts& parts;

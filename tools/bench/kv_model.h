@@ -9,10 +9,12 @@
 
 namespace tools {
 
-// Return the value before any step, and the gradient of worker `rank` in round trips with `seed`,
-// at `index` of the flat array. Both repeat every KV_PERIOD floats, so that a replay needs only one
-// period. The period is prime, so that a shift by a slice is noticed.
+// Values and gradients repeat every KV_PERIOD floats, so that a replay needs only one period. The
+// period is prime, so that a shift by a slice is noticed.
 constexpr uint64_t KV_PERIOD = 1021;
+
+// Return the value before any step, and the gradient of worker `rank` in round trips with `seed`,
+// at `index` of the flat array.
 float kvFirstValue(uint64_t index);
 float kvGradient(uint rank, uint64_t seed, uint64_t index);
 

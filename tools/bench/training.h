@@ -94,8 +94,8 @@ public:
   // Compares with the reference implementation for the first one or two images of `batch` (one if
   // the reference's forward pass of two takes more than a second). Compares logits in validation.
   // Compares logits and gradients of a training step with a program for so many images. Returns
-  // what was compared ("logits and gradients of 2 images agree with the oracle"). Throws if they
-  // differ.
+  // what was compared ("logits and gradients of 2 images match the reference implementation").
+  // Leaves out gradients if the precision has no tolerance for them. Throws if a result differs.
   kj::String check(const io::Batch& batch);
 
   // Makes a training step: the loss and its gradient, then the update. The caller reads the batch,

@@ -12,7 +12,7 @@ namespace tools {
 // `lines` is a speed line. `metrics` are the metrics of the table: another run begins if a node
 // reports one of them twice for an epoch. Throws FAILED, with the file's `name`, if there are
 // several runs and `wanted` is null, or if there are fewer runs. `wayOut` is the advice about
-// several runs; empty: --run. readResultTable() says how runs are separated.
+// several runs; empty: --run. readEpochLogTable() says how runs are separated.
 kj::ArrayPtr<const LogLine> chooseRun(kj::ArrayPtr<const LogLine> lines, kj::StringPtr name,
     kj::ArrayPtr<const kj::String> metrics, kj::Maybe<uint> wanted, kj::StringPtr wayOut = "");
 
