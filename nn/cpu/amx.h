@@ -74,6 +74,16 @@ struct AmxWindow {
   size_t outPixels;          // from one block of dy to the next
 };
 
+// Up to AMX_RUN neighbouring values that a window sees in a row of a plain image. They become
+// channels of a pixel of 32-channel blocks.
+constexpr size_t AMX_RUN = 8;
+struct AmxRun {
+  uint32_t row;     // input × kernel height + kernel row; inputs × kernel height: a row of zeros
+  uint32_t column;  // of the window
+  uint32_t to;      // bfloat16s from the pixel's first one
+  uint8_t mask;     // bit i: value i counts
+};
+
 struct AmxLoops {
   size_t images;  // of a group: 16 or 32
 
@@ -103,10 +113,12 @@ struct AmxLoops {
   // to += the sums over pixels and images of each channel of a group.
   void (*addChannels)(const Bfloat16* from, size_t blocks, size_t pixels, float* to);
 
-  // For one image and one place of the window, writes corner[offsets[i]] as channel i of `blocks`
-  // blocks, which are `plane` values apart, or 0 if bit i % 32 of masks[i / 32] is 0.
-  void (*gatherPatch)(const float* corner, const int32_t* offsets, const uint32_t* masks,
-      size_t blocks, Bfloat16* to, size_t plane);
+  // Writes what the window sees of an image of plain floats, for each pixel of row `y` of the
+  // output: runs[0 … count - 1]. Pixels are `distance` values apart. `scratch` has room for
+  // patchValues(window, inputs) bfloat16s.
+  void (*gatherRow)(const AmxWindow& window, size_t inputs, const AmxRun* runs, size_t count,
+      const float* image, size_t y, Bfloat16* to, size_t distance, Bfloat16* scratch);
+  size_t (*patchValues)(const AmxWindow& window, size_t inputs);
 };
 
 // Both kinds need AVX512_BF16, and give the same bits. The numbers are the images of a group.

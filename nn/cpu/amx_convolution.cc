@@ -100,7 +100,7 @@ public:
     if (!isPlain) return;
     inputs *= taps;
     taps = 1;
-    findPatches();
+    findRuns();
   }
 
   InputLayouts inputLayouts() const override {
@@ -130,11 +130,8 @@ private:
   size_t taps, inputs, outputs;  // of the convolution that the tiles compute
   const bool isPlain;
   const Pairs ahead;
-  kj::Maybe<Pairs> back;  // of the gradient of the input
-  // Of a window over plain pixels: where its values lie, and which of them lie inside of the image,
-  // for each pixel of the output.
-  kj::Array<int32_t> patchOffsets;
-  kj::Array<uint32_t> patchMasks;
+  kj::Maybe<Pairs> back;    // of the gradient of the input
+  kj::Vector<AmxRun> runs;  // of a window over plain pixels
 
   size_t outPixels() const { return size_t(shape.out.height) * shape.out.width; }
   size_t inPixels() const { return size_t(shape.in.height) * shape.in.width; }
@@ -200,46 +197,42 @@ private:
     });
   }
 
-  void findPatches() {
-    size_t blocks = amxBlocks(inputs), kernel = shape.kernelHeight * shape.kernelWidth;
-    int width = shape.in.width, height = shape.in.height;
-    patchOffsets = kj::heapArray<int32_t>(blocks * AMX_CHANNELS);
-    patchMasks = kj::heapArray<uint32_t>(outPixels() * blocks);
-    memset(patchOffsets.begin(), 0, patchOffsets.asBytes().size());
-    memset(patchMasks.begin(), 0, patchMasks.asBytes().size());
-    for (uint i = 0; i < inputs; ++i) {
-      int u = i % kernel / shape.kernelWidth, v = i % shape.kernelWidth;
-      patchOffsets[i] = int(i / kernel * inPixels()) + u * width + v;
-      for (size_t at = 0; at < outPixels(); ++at) {
-        int row = int(at / shape.out.width * shape.op.stride) - int(shape.op.pad) + u;
-        int column = int(at % shape.out.width * shape.op.stride) - int(shape.op.pad) + v;
-        bool isInside = row >= 0 && column >= 0 && row < height && column < width;
-        patchMasks[at * blocks + i / AMX_CHANNELS] |= uint32_t(isInside) << i % AMX_CHANNELS;
+  void findRuns() {
+    size_t plane = shape.out.width * pixelValues(), padded = amxBlocks(inputs) * AMX_CHANNELS;
+    for (size_t i = 0, count; i < padded; i += count) {
+      size_t row = i / shape.kernelWidth, column = i % shape.kernelWidth;
+      count = kj::min(AMX_RUN, AMX_CHANNELS - i % AMX_CHANNELS);
+      if (i < inputs) {
+        count = kj::min(count, shape.kernelWidth - column);
+      } else {
+        // A row of zeros follows the others.
+        row = shape.in.channels * shape.kernelHeight;
+        column = 0;
       }
+      runs.add(AmxRun{uint32_t(row), uint32_t(column),
+          uint32_t(i / AMX_CHANNELS * plane + i % AMX_CHANNELS), uint8_t((1u << count) - 1)});
     }
   }
 
   // Of one row of the output.
   size_t patchBfloats() const { return amxBlocks(inputs) * shape.out.width * pixelValues(); }
 
+  size_t gatherBfloats() const { return loops.patchValues(imageWindow(), shape.in.channels); }
+
   // Writes the windows of row `y` of the output as pixels of a group. `images` images begin at
-  // `pixels`. The last one also fills the group.
-  void gatherRow(const float* pixels, size_t y, uint images, Bfloat16* to) const {
-    size_t blocks = amxBlocks(inputs), plane = shape.out.width * pixelValues();
-    for (size_t x = 0; x < shape.out.width; ++x, to += pixelValues()) {
-      auto* masks = patchMasks.begin() + (y * shape.out.width + x) * blocks;
-      auto corner = (ptrdiff_t(y * shape.op.stride) - shape.op.pad) * shape.in.width +
-                    ptrdiff_t(x * shape.op.stride) - shape.op.pad;
-      for (uint n = 0; n < loops.images; ++n) {
-        const float* image = pixels + kj::min(n, images - 1) * shape.in.size();
-        loops.gatherPatch(
-            image + corner, patchOffsets.begin(), masks, blocks, to + n * AMX_CHANNELS, plane);
-      }
+  // `pixels`. The last one also fills the group. `scratch` has room for gatherBfloats().
+  void gatherRow(
+      const float* pixels, size_t y, uint images, Bfloat16* to, Bfloat16* scratch) const {
+    auto window = imageWindow();
+    for (uint n = 0; n < loops.images; ++n, to += AMX_CHANNELS) {
+      const float* image = pixels + kj::min(n, images - 1) * shape.in.size();
+      loops.gatherRow(window, shape.in.channels, runs.begin(), runs.size(), image, y, to,
+          pixelValues(), scratch);
     }
   }
 
-  AmxWindow window() const {
-    AmxWindow window = {.inHeight = shape.in.height,
+  AmxWindow imageWindow() const {
+    return {.inHeight = shape.in.height,
         .inWidth = shape.in.width,
         .outHeight = shape.out.height,
         .outWidth = shape.out.width,
@@ -250,6 +243,11 @@ private:
         .inTiles = amxTiles(inputs),
         .outTiles = amxTiles(outputs),
         .outPixels = outPixels()};
+  }
+
+  // What accumulate() sees.
+  AmxWindow window() const {
+    auto window = imageWindow();
     if (isPlain) {
       // Row by row of the output.
       window.inHeight = window.outHeight = 1;
@@ -271,7 +269,7 @@ private:
 
 kj::Own<Task> AmxConvolution::forward(Place x, Place y, Buffer& scratch) {
   arrays.forwardWeights->values = forwardBfloats() / 2 + amxTiles(outputs) * AMX_SIDE;
-  size_t scratchFloats = isPlain ? patchBfloats() / 2 : 0;
+  size_t scratchFloats = isPlain ? (patchBfloats() + gatherBfloats() + 1) / 2 : 0;
   return newScratchTask(
       scratch, scratchFloats, [=, this, &scratch](const Step& step, const Chunk& chunk) {
         auto* weights = bfloatsOf(step.memory, *arrays.forwardWeights);
@@ -297,7 +295,7 @@ kj::Own<Task> AmxConvolution::forward(Place x, Place y, Buffer& scratch) {
           product.in = row;
           for (auto r = rows.begin; r < rows.end; ++r) {
             gatherRow(reinterpret_cast<const float*>(from), r,
-                shape.batch.imagesOf(chunk.first + n), row);
+                shape.batch.imagesOf(chunk.first + n), row, row + patchBfloats());
             product.out = to + r * shape.out.width * pixelValues() * bytesOf(y.element());
             loops.multiply(product, 0, ahead.count());
           }
@@ -308,9 +306,10 @@ kj::Own<Task> AmxConvolution::forward(Place x, Place y, Buffer& scratch) {
 kj::Own<Task> AmxConvolution::backwardWeights(Place x, Place dy, Buffer& scratch) {
   auto window = this->window();
   arrays.sums->values = sums() * sumFloats();
-  size_t scratchFloats = ((isPlain ? patchBfloats() : 0) + loops.scratchValues(window)) / 2;
+  size_t scratchBfloats = loops.scratchValues(window);
+  if (isPlain) scratchBfloats = patchBfloats() + kj::max(scratchBfloats, gatherBfloats());
   return newScratchTask(
-      scratch, scratchFloats, [=, this, &scratch](const Step& step, const Chunk& chunk) {
+      scratch, (scratchBfloats + 1) / 2, [=, this, &scratch](const Step& step, const Chunk& chunk) {
         auto* work = reinterpret_cast<Bfloat16*>(step.memory.floatsOf(scratch, chunk.lane));
         const byte* images = step.memory.at(x, chunk);
         const byte* gradients = step.memory.at(dy, chunk);
@@ -324,9 +323,11 @@ kj::Own<Task> AmxConvolution::backwardWeights(Place x, Place dy, Buffer& scratch
             if (n == groups.begin) memset(to, 0, sumFloats() * sizeof(float));
             if (isPlain) {
               for (auto r = rows.begin; r < rows.end; ++r) {
-                gatherRow(reinterpret_cast<const float*>(images), r, shape.batch.imagesOf(n), work);
+                auto* scratch = work + patchBfloats();
+                gatherRow(reinterpret_cast<const float*>(images), r, shape.batch.imagesOf(n), work,
+                    scratch);
                 loops.accumulate(window, work, gradient + r * shape.out.width * pixelValues(), 0, 1,
-                    to, work + patchBfloats());
+                    to, scratch);
               }
             } else {
               loops.accumulate(window, reinterpret_cast<const Bfloat16*>(images), gradient,

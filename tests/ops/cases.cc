@@ -44,6 +44,14 @@ constexpr Case ROWS[] = {
   { kind = "conv", filters = 5, kernel = 7, pad = 3, bias = false },
   { kind = "dense", units = 4 },
 ])"},
+    {"conv 11×11 stride 4 of images", {3, 23, 27}, 4, 3, R"([
+  { kind = "conv", filters = 17, kernel = 11, stride = 4, pad = 2 },
+  { kind = "dense", units = 4 },
+])"},
+    {"conv 7×7 stride 2 of images", {3, 15, 18}, 4, 3, R"([
+  { kind = "conv", filters = 10, kernel = 7, stride = 2, pad = 3, bias = false },
+  { kind = "dense", units = 4 },
+])"},
     {"conv 5×5 without padding", {3, 11, 12}, 4, 3, R"([
   { kind = "conv", filters = 10, kernel = 5 },
   { kind = "conv", filters = 3, kernel = 5 },
