@@ -94,7 +94,7 @@ RunFolder launchedRun(kj::StringPtr path) {
   if (wasSweep) return own;
   configs::fail("there is no run in ", own.path,
       ": name the folder of a run, such as runs/<name>/1, or that of an experiment. `runner ps` "
-      "lists the runs that go on");
+      "lists the runs in progress");
 }
 
 bool isSweep(const RunFolder& folder) {

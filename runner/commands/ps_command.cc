@@ -96,10 +96,10 @@ kj::Array<kj::String> rowOf(const RunFolder& folder, kj::Maybe<const SlurmJob&> 
 
 kj::MainFunc PsCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
-      "Lists the runs and sweeps that go on, also those of other machines that share the folder, "
-      "and those that wait in the queue of Slurm: "
-      "folder, experiment, mode, epoch, since when, and the process to which they belong. `runner "
-      "attach` follows one of them, and `runner stop` ends it.\n"
+      "Lists the runs and sweeps in progress, also those of other machines that share the folder, "
+      "and those that wait in the queue of Slurm. Shows folder, experiment, mode, epoch, start "
+      "time, and the process to which they belong. `runner attach` follows one of them, and "
+      "`runner stop` ends it.\n"
       "\n"
       "  runner ps\n"
       "  runner ps --runs /tmp/runs")

@@ -48,19 +48,19 @@ CheckTolerance checkToleranceOf(nn::Precision precision) {
 }
 
 void requireSameLogits(
-    nn::Program& program, nn::Program& oracle, double tolerance, nn::Phase phase) {
-  Values expected = oracle.logits();
+    nn::Program& program, nn::Program& reference, double tolerance, nn::Phase phase) {
+  Values expected = reference.logits();
   Values found = program.logits().slice(0, expected.size());
   requireSame(phase == nn::Phase::TRAIN ? "logits in training" : "logits in validation", found,
       expected, lengthOf(expected), tolerance);
 }
 
 void requireSameGradients(
-    const nn::Graph& graph, nn::Program& program, nn::Program& oracle, double tolerance) {
-  double least = 0.01 * lengthOf(oracle.gradients());
+    const nn::Graph& graph, nn::Program& program, nn::Program& reference, double tolerance) {
+  double least = 0.01 * lengthOf(reference.gradients());
   for (auto& key: graph.keys) {
     auto part = [&](Values all) { return all.slice(key.offset, key.offset + key.size); };
-    auto expected = part(oracle.gradients());
+    auto expected = part(reference.gradients());
     requireSame(kj::str("gradients of ", key.name), part(program.gradients()), expected,
         kj::max(lengthOf(expected), least), tolerance);
   }

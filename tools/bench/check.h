@@ -20,8 +20,8 @@ CheckTolerance checkToleranceOf(nn::Precision precision);
 // the tolerance. If the gradient of an array is short, it is measured by a hundredth of the whole
 // gradient: a bias before a batch norm has only rounding noise.
 void requireSameLogits(
-    nn::Program& program, nn::Program& oracle, double tolerance, nn::Phase phase);
+    nn::Program& program, nn::Program& reference, double tolerance, nn::Phase phase);
 void requireSameGradients(
-    const nn::Graph& graph, nn::Program& program, nn::Program& oracle, double tolerance);
+    const nn::Graph& graph, nn::Program& program, nn::Program& reference, double tolerance);
 
 }  // namespace tools

@@ -50,10 +50,10 @@ kj::String complaintOf(kj::Function<void()> check) {
 
 TEST_CASE("check: finds a single wrong gradient, and names its array") {
   auto graph = network();
-  Stepped ours(graph), oracle(graph);
+  Stepped ours(graph), reference(graph);
   auto gradients = [&]() {
     return complaintOf(
-        [&]() { requireSameGradients(graph, *ours.program, *oracle.program, 1e-3); });
+        [&]() { requireSameGradients(graph, *ours.program, *reference.program, 1e-3); });
   };
   CHECK(gradients() == "none");
   auto& bias = graph.keys[1];
@@ -71,10 +71,10 @@ TEST_CASE("check: finds a single wrong gradient, and names its array") {
 
 TEST_CASE("check: finds logits of other weights, and names the phase") {
   auto graph = network();
-  Stepped ours(graph), oracle(graph);
+  Stepped ours(graph), reference(graph);
   auto logits = [&]() {
     return complaintOf(
-        [&]() { requireSameLogits(*ours.program, *oracle.program, 1e-3, nn::Phase::TRAIN); });
+        [&]() { requireSameLogits(*ours.program, *reference.program, 1e-3, nn::Phase::TRAIN); });
   };
   CHECK(logits() == "none");
   ours.program->parameters()[0] += 1;

@@ -68,8 +68,8 @@ kj::MainFunc BenchKvStore::getMain() {
       "same kind that writes and reads back as much, shared memory, copies, and the allreduces of "
       "gloo and MPI where PyTorch, mpirun and mpicc are installed. Each worker, each server, and "
       "each end of a raw stream is a process. All are measured in turn, block by block, on the "
-      "same cores. First, the results are compared bit by bit with a replay. If they are wrong, no "
-      "figures are printed.\n"
+      "same cores. First, the results are compared bit by bit with a separate computation of the "
+      "same updates. If they are wrong, no figures are printed.\n"
       "\n"
       "  bench kvstore\n"
       "  bench kvstore --bytes 318040 --transport unix --json\n"
@@ -166,7 +166,7 @@ Validity BenchKvStore::run() {
       nameOf(cores.servers), "\"");
   runner::print(json ? kj::str("{", placement, ",\"rows\":[\n")
                      : kj::str("workers on core ", nameOf(cores.workers), ", servers on core ",
-                           nameOf(cores.servers), "; all values agree with a replay\n"));
+                           nameOf(cores.servers), "; all values are right\n"));
   for (auto i: kj::indices(sizes)) {
     auto rows = measure({.key_bytes = sizes[i],
         .keys = keys,

@@ -93,9 +93,9 @@ kj::MainFunc BenchPeers::getMain() {
       "Trains the same networks with this program and with PyTorch (scripts in tests/peers), in "
       "alternation. Prints the medians of both, and of the ratios ours / theirs, over the rounds. "
       "Each measurement is a process of its own. Ours is `bench train`, which first checks its "
-      "values; with two workers it is `runner run`. PyTorch runs as it comes and with "
-      "torch.compile(), and the faster one counts; for two-workers, memory and disturbed it only "
-      "runs as it comes. A row that fails says why, and makes the exit code 1. Run it from the "
+      "values; with two workers it is `runner run`. PyTorch runs eager and with "
+      "torch.compile(), and the faster one counts. For two-workers, memory and disturbed it only "
+      "runs eager. A row that fails says why, and makes the exit code 1. Run it from the "
       "project's folder, with nothing else running on the machine.\n"
       "\n"
       "PyTorch is the newest one that loads, from the active virtual environment, every python3 on "
@@ -114,7 +114,7 @@ kj::MainFunc BenchPeers::getMain() {
       "process stays through all rounds of a row: the time for compiling is not counted, but "
       "limited. NAME is one of ",
       kj::strArray(gpuNames, ", "),
-      ", or one of these with -plain (PyTorch as it comes, tf32), -autocast (channels_last, bf16), "
+      ", or one of these with -plain (PyTorch eager, tf32), -autocast (channels_last, bf16), "
       "-compiled (the same with torch.compile, in the faster one of two modes).\n");
   return kj::MainBuilder(commandLine, "bench", doc)
       .addOptionWithArg(

@@ -134,29 +134,29 @@ kj::String Training::check(const io::Batch& batch) {
   // The batch repeats the same few images. Batch norms then see what the reference's see, and
   // gradients are a multiple. The program that is checked is the one that is timed.
   OwnBatch few(batch, images, images), repeated(batch, images, all);
-  auto oracle = nn::REFERENCE.lower(graph(), {.batchSize = images});
-  nn::copy(program->parameters(), oracle->parameters());
-  nn::copy(program->statistics(), oracle->statistics());
-  oracle->setBatch(few.get().pixels, few.get().labels, few.get().draws);
+  auto reference = nn::REFERENCE.lower(graph(), {.batchSize = images});
+  nn::copy(program->parameters(), reference->parameters());
+  nn::copy(program->statistics(), reference->statistics());
+  reference->setBatch(few.get().pixels, few.get().labels, few.get().draws);
   program->setBatch(repeated.get().pixels, repeated.get().labels, repeated.get().draws);
 
   auto statistics = kj::heapArray<float>(program->statistics());
   auto tolerance = checkToleranceOf(experiment.train.precision);
   // Validation comes first, because training changes the moving statistics.
   for (auto phase: {nn::Phase::VALIDATE, nn::Phase::TRAIN}) {
-    for (auto* each: {oracle.get(), program.get()}) {
+    for (auto* each: {reference.get(), program.get()}) {
       for (uint s = 0; s < graph().segments.size(); s++) each->forward(phase, s);
     }
-    requireSameLogits(*program, *oracle, tolerance.logits, phase);
+    requireSameLogits(*program, *reference, tolerance.logits, phase);
   }
   nn::copy(statistics, program->statistics());
   kj::StringPtr what = "logits";
   KJ_IF_MAYBE(gradient, tolerance.gradient) {
-    for (auto* each: {oracle.get(), program.get()}) {
+    for (auto* each: {reference.get(), program.get()}) {
       nn::backwardAll(*each, graph().segments.size(), [](uint) {});
     }
-    for (float& value: oracle->gradients()) value *= float(all / images);
-    requireSameGradients(graph(), *program, *oracle, *gradient);
+    for (float& value: reference->gradients()) value *= float(all / images);
+    requireSameGradients(graph(), *program, *reference, *gradient);
     what = "logits and gradients";
   }
   return kj::str(
