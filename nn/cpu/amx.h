@@ -78,11 +78,17 @@ struct AmxWindow {
 // channels of a pixel of 32-channel blocks.
 constexpr size_t AMX_RUN = 8;
 struct AmxRun {
-  uint32_t row;     // input × kernel height + kernel row; inputs × kernel height: a row of zeros
-  uint32_t column;  // of the window
-  uint32_t to;      // bfloat16s from the pixel's first one
-  uint8_t mask;     // bit i: value i counts
+  uint32_t from;  // bfloat16s from the first one of the window's rows: see gatherRow()
+  uint32_t to;    // bfloat16s from the pixel's first one
+  uint8_t mask;   // bit i: value i counts
 };
+
+// What gatherRow() makes of a row of the input: bfloat16s with padding on both sides, and what is
+// read behind them.
+inline size_t amxPaddedWidth(const AmxWindow& w) {
+  size_t used = (w.outWidth - 1) * w.stride + w.kernelWidth;
+  return (used > w.inWidth + w.pad ? used : w.inWidth + w.pad) + AMX_RUN;
+}
 
 struct AmxLoops {
   size_t images;  // of a group: 16 or 32
@@ -113,12 +119,13 @@ struct AmxLoops {
   // to += the sums over pixels and images of each channel of a group.
   void (*addChannels)(const Bfloat16* from, size_t blocks, size_t pixels, float* to);
 
-  // Writes what the window sees of an image of plain floats, for each pixel of row `y` of the
-  // output: runs[0 … count - 1]. Pixels are `distance` values apart. `scratch` has room for
-  // patchValues(window, inputs) bfloat16s.
+  // For each pixel of row `y` of the output, writes what the window sees of an image of plain
+  // floats: runs[0 … count - 1], and zeros in the rest of the block at `lastBlock`. Pixels are
+  // `distance` values apart. First, the rows of the window become bfloat16s in `scratch`, kernel
+  // height × inputs rows of amxPaddedWidth() each.
   void (*gatherRow)(const AmxWindow& window, size_t inputs, const AmxRun* runs, size_t count,
-      const float* image, size_t y, Bfloat16* to, size_t distance, Bfloat16* scratch);
-  size_t (*patchValues)(const AmxWindow& window, size_t inputs);
+      size_t lastBlock, const float* image, size_t y, Bfloat16* to, size_t distance,
+      Bfloat16* scratch);
 };
 
 // Both kinds need AVX512_BF16, and give the same bits. The numbers are the images of a group.

@@ -197,36 +197,34 @@ private:
     });
   }
 
+  // Channel i of the tiles is value (row, column) of the window, i = row × kernel width + column.
   void findRuns() {
-    size_t plane = shape.out.width * pixelValues(), padded = amxBlocks(inputs) * AMX_CHANNELS;
-    for (size_t i = 0, count; i < padded; i += count) {
-      size_t row = i / shape.kernelWidth, column = i % shape.kernelWidth;
-      count = kj::min(AMX_RUN, AMX_CHANNELS - i % AMX_CHANNELS);
-      if (i < inputs) {
-        count = kj::min(count, shape.kernelWidth - column);
-      } else {
-        // A row of zeros follows the others.
-        row = shape.in.channels * shape.kernelHeight;
-        column = 0;
-      }
-      runs.add(AmxRun{uint32_t(row), uint32_t(column),
-          uint32_t(i / AMX_CHANNELS * plane + i % AMX_CHANNELS), uint8_t((1u << count) - 1)});
+    size_t width = amxPaddedWidth(imageWindow()), kernel = shape.kernelWidth;
+    for (size_t i = 0, count; i < inputs; i += count) {
+      size_t column = i % kernel, inBlock = i % AMX_CHANNELS;
+      count = kj::min(AMX_RUN, kj::min(kernel - column, AMX_CHANNELS - inBlock));
+      runs.add(AmxRun{uint32_t(i / kernel * width + column),
+          uint32_t(i / AMX_CHANNELS * patchPlane() + inBlock), uint8_t((1u << count) - 1)});
     }
   }
 
-  // Of one row of the output.
-  size_t patchBfloats() const { return amxBlocks(inputs) * shape.out.width * pixelValues(); }
-
-  size_t gatherBfloats() const { return loops.patchValues(imageWindow(), shape.in.channels); }
+  // One block of channels of one row of the output.
+  size_t patchPlane() const { return shape.out.width * pixelValues(); }
+  size_t patchBfloats() const { return amxBlocks(inputs) * patchPlane(); }
+  // The rows of the input that a window sees.
+  size_t gatherBfloats() const {
+    return shape.in.channels * shape.kernelHeight * amxPaddedWidth(imageWindow());
+  }
 
   // Writes the windows of row `y` of the output as pixels of a group. `images` images begin at
   // `pixels`. The last one also fills the group. `scratch` has room for gatherBfloats().
   void gatherRow(
       const float* pixels, size_t y, uint images, Bfloat16* to, Bfloat16* scratch) const {
     auto window = imageWindow();
+    size_t lastBlock = (amxBlocks(inputs) - 1) * patchPlane();
     for (uint n = 0; n < loops.images; ++n, to += AMX_CHANNELS) {
       const float* image = pixels + kj::min(n, images - 1) * shape.in.size();
-      loops.gatherRow(window, shape.in.channels, runs.begin(), runs.size(), image, y, to,
+      loops.gatherRow(window, shape.in.channels, runs.begin(), runs.size(), lastBlock, image, y, to,
           pixelValues(), scratch);
     }
   }

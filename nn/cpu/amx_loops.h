@@ -85,16 +85,6 @@ struct AmxBody {
     }
   }
 
-  // A row of the input, with the padding on both sides, and what copies read behind it.
-  static size_t paddedWidth(const AmxWindow& w) {
-    size_t used = (w.outWidth - 1) * w.stride + w.kernelWidth;
-    return (used > w.inWidth + w.pad ? used : w.inWidth + w.pad) + AMX_RUN;
-  }
-
-  static size_t patchValues(const AmxWindow& w, size_t inputs) {
-    return (inputs * w.kernelHeight + 1) * paddedWidth(w);
-  }
-
   static void toBfloats(const float* from, size_t count, Bfloat16* to, size_t toNext) {
     for (size_t i = 0; i < count; i += AMX_SIDE) {
       auto mask = __mmask16(count - i < AMX_SIDE ? (1u << (count - i)) - 1 : 0xffff);
@@ -107,9 +97,10 @@ struct AmxBody {
   // First makes bfloat16s of the rows that the window sees. Then copies their runs of values, which
   // takes less time than to gather each value.
   static void gatherRow(const AmxWindow& w, size_t inputs, const AmxRun* runs, size_t count,
-      const float* image, size_t y, Bfloat16* to, size_t distance, Bfloat16* scratch) {
-    size_t width = paddedWidth(w), rows = inputs * w.kernelHeight;
-    memset(scratch, 0, patchValues(w, inputs) * sizeof(Bfloat16));
+      size_t lastBlock, const float* image, size_t y, Bfloat16* to, size_t distance,
+      Bfloat16* scratch) {
+    size_t width = amxPaddedWidth(w), rows = inputs * w.kernelHeight;
+    memset(scratch, 0, rows * width * sizeof(Bfloat16));
     for (size_t i = 0; i < rows; i++) {
       size_t row = y * w.stride + i % w.kernelHeight - w.pad;  // huge if above the image
       if (row >= w.inHeight) continue;
@@ -117,10 +108,10 @@ struct AmxBody {
       toBfloats(from, w.inWidth, scratch + i * width + w.pad, w.stride * w.inWidth);
     }
     for (size_t x = 0; x < w.outWidth; x++, to += distance, scratch += w.stride) {
+      _mm512_storeu_si512(to + lastBlock, _mm512_setzero_si512());
       for (size_t i = 0; i < count; i++) {
-        auto& run = runs[i];
-        auto values = _mm_loadu_si128((const __m128i*)(scratch + run.row * width + run.column));
-        _mm_mask_storeu_epi16(to + run.to, run.mask, values);
+        auto values = _mm_loadu_si128((const __m128i*)(scratch + runs[i].from));
+        _mm_mask_storeu_epi16(to + runs[i].to, runs[i].mask, values);
       }
     }
   }
@@ -132,8 +123,7 @@ struct AmxBody {
       .packWeights = packWeights,
       .unpackSums = unpackSums,
       .addChannels = addChannels,
-      .gatherRow = gatherRow,
-      .patchValues = patchValues};
+      .gatherRow = gatherRow};
 };
 
 }  // namespace
