@@ -16,7 +16,6 @@
 #include "runner/commands/update_plan.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launch.h"
-#include "runner/launch/launchers.h"
 #include "runner/launch/run_view.h"
 #include "runner/launch/slurm_queue.h"
 #include "runner/logs/run_ending.h"
@@ -263,62 +262,24 @@ kj::MainFunc RunCommand::getMain() {
 Validity RunCommand::run() {
   auto all = loadAll();
   auto& firstCluster = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster;
-  if (tracePath.size() > 0) {
-    if (all.sweep != nullptr) return kj::str("--trace is for a single run, and this is a sweep");
-    if (!firstCluster.isHere()) {
-      return kj::str("--trace reads what the roles leave on this machine, so it needs ",
-          "cluster.launcher = \"local\"");
-    }
-    if (options.trace == nullptr) options.trace = rpc::TraceSteps();
-  } else if (options.trace != nullptr) {
-    return kj::str("--trace-steps needs --trace FILE");
-  }
-  if (membershipOf.size() > 0) {
-    if (all.sweep != nullptr) {
-      return kj::str("--membership is for a single run, and this is a sweep");
-    }
-    if (!firstCluster.onLoss->continues) {
-      return kj::str("--membership needs cluster.on_loss = \"continue\"");
-    }
-    if (KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).changesAtEpochEnds()) {
-      return kj::str("--membership needs kvstore.mode = \"dist_sync\": in other modes a result ",
-          "depends on time, so nothing could be repeated");
-    }
-    auto read = [&]() { MemberPlan({kj::str(membershipOf)}, firstCluster.seats()); };
-    KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) return reasonOf(*e);
-  }
-  bool inQueue = false;
+  KJ_IF_MAYBE(why, whyNoTracing(all)) return kj::mv(*why);
+  KJ_IF_MAYBE(why, whyNoMembership(all)) return kj::mv(*why);
   KJ_IF_MAYBE(why, whyNoCopies(all)) return kj::mv(*why);
-  KJ_IF_MAYBE(submission, submissionOf(all.runs[0].loaded)) {
-    if (dryRun) {
-      if (detach) return kj::str("--dry-run only prints, so it takes no --detach");
-      if (all.sweep != nullptr) return kj::str("--dry-run is for a single run, not for a sweep");
-      print(submission->text);
-      return true;
-    }
-    KJ_IF_MAYBE(advice, submission->advice) commandLine.exitError(kj::str("error: ", *advice));
-    inQueue = true;
-    KJ_IF_MAYBE(sweep, all.sweep) {
-      if (sweep->stop != nullptr) {
-        return kj::str("sweep.stop compares runs while they go on, which the tasks of a job array ",
-            "cannot. Run the sweep in one allocation (salloc), or leave out sweep.stop");
-      }
-    }
-  }
-  if (dryRun) {
-    return kj::str("--dry-run needs cluster.launcher = \"kubernetes\", or \"slurm\" outside of ",
-        "an allocation");
-  }
-  if (!inQueue) {
+  auto submission = submissionOf(all.runs[0].loaded);
+  if (dryRun) return printHandOver(all, submission);
+  bool inQueue = submission != nullptr;
+  KJ_IF_MAYBE(handedOver, submission) {
+    KJ_IF_MAYBE(advice, handedOver->advice) commandLine.exitError(kj::str("error: ", *advice));
+    KJ_IF_MAYBE(why, whyNotInQueue(all)) return kj::mv(*why);
+  } else {
     KJ_IF_MAYBE(why, whyNotFromHere(firstCluster)) return kj::mv(*why);
   }
-  bool hasFolder = folderPath.size() > 0;
-  if (hasFolder && (detach || inQueue || all.sweep != nullptr)) {
+  if (folderPath.size() > 0 && (detach || inQueue || all.sweep != nullptr)) {
     return kj::str("--folder cannot be combined with a sweep, with --detach, or with a run that ",
         "waits in the queue of Slurm");
   }
   kj::Maybe<kj::Own<HeldRunFolder>> held;
-  if (hasFolder) {
+  if (folderPath.size() > 0) {
     auto& own = *held.emplace(heldIfPossible(RunFolder{kj::str(folderPath)}));
     commandLine.atEnd([&own](int code) { own.noteExit(code); });
     // Until an event loop captures them, while the data are imported.
@@ -381,6 +342,36 @@ Validity RunCommand::run() {
   runExperiment(all, runs, folder, tracePath, inQueue, options, commandLine);
 }
 
+kj::Maybe<kj::String> RunCommand::whyNoTracing(const LoadedRuns& all) {
+  if (tracePath.size() == 0) {
+    if (options.trace == nullptr) return nullptr;
+    return kj::str("--trace-steps needs --trace FILE");
+  }
+  if (all.sweep != nullptr) return kj::str("--trace is for a single run, and this is a sweep");
+  if (!KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster.isHere()) {
+    return kj::str("--trace reads what the roles leave on this machine, so it needs ",
+        "cluster.launcher = \"local\"");
+  }
+  if (options.trace == nullptr) options.trace = rpc::TraceSteps();
+  return nullptr;
+}
+
+kj::Maybe<kj::String> RunCommand::whyNoMembership(const LoadedRuns& all) const {
+  if (membershipOf.size() == 0) return nullptr;
+  if (all.sweep != nullptr) return kj::str("--membership is for a single run, and this is a sweep");
+  auto& experiment = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment);
+  if (!experiment.cluster.onLoss->continues) {
+    return kj::str("--membership needs cluster.on_loss = \"continue\"");
+  }
+  if (experiment.changesAtEpochEnds()) {
+    return kj::str("--membership needs kvstore.mode = \"dist_sync\": in other modes a result ",
+        "depends on time, so nothing could be repeated");
+  }
+  auto read = [&]() { MemberPlan({kj::str(membershipOf)}, experiment.cluster.seats()); };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) return reasonOf(*e);
+  return nullptr;
+}
+
 kj::Maybe<kj::String> RunCommand::whyNoCopies(const LoadedRuns& all) const {
   if (!options.copiesData) return nullptr;
   for (auto& run: all.runs) {
@@ -390,6 +381,28 @@ kj::Maybe<kj::String> RunCommand::whyNoCopies(const LoadedRuns& all) const {
         launcher.name, "\": leave it out, or choose that launcher");
   }
   return nullptr;
+}
+
+kj::Maybe<kj::String> RunCommand::whyNotInQueue(const LoadedRuns& all) const {
+  KJ_IF_MAYBE(sweep, all.sweep) {
+    if (sweep->stop != nullptr) {
+      return kj::str("sweep.stop compares runs while they go on, which the tasks of a job array ",
+          "cannot. Run the sweep in one allocation (salloc), or leave out sweep.stop");
+    }
+  }
+  return nullptr;
+}
+
+Validity RunCommand::printHandOver(
+    const LoadedRuns& all, const kj::Maybe<Submission>& submission) const {
+  KJ_IF_MAYBE(handedOver, submission) {
+    if (detach) return kj::str("--dry-run only prints, so it takes no --detach");
+    if (all.sweep != nullptr) return kj::str("--dry-run is for a single run, not for a sweep");
+    print(handedOver->text);
+    return true;
+  }
+  return kj::str("--dry-run needs cluster.launcher = \"kubernetes\", or \"slurm\" outside of ",
+      "an allocation");
 }
 
 kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedRuns& all) {

@@ -3,6 +3,7 @@
 
 #include "runner/commands/file_command.h"
 #include "runner/launch/launcher.h"
+#include "runner/launch/launchers.h"
 #include "runner/logs/run_folder.h"
 
 namespace runner {
@@ -17,8 +18,16 @@ public:
 
 private:
   Validity run();
-  // Returns why --copy-data is wrong. Null if it is right, or not given.
+  // Return why an option is wrong for these runs: --trace and --trace-steps, --membership, and
+  // --copy-data. Null if it is right, or not given. whyNoTracing() sets the default of
+  // --trace-steps.
+  kj::Maybe<kj::String> whyNoTracing(const LoadedRuns& all);
+  kj::Maybe<kj::String> whyNoMembership(const LoadedRuns& all) const;
   kj::Maybe<kj::String> whyNoCopies(const LoadedRuns& all) const;
+  // Returns why these runs cannot wait in the queue of Slurm. Null if they can.
+  kj::Maybe<kj::String> whyNotInQueue(const LoadedRuns& all) const;
+  // Does what --dry-run asks for.
+  Validity printHandOver(const LoadedRuns& all, const kj::Maybe<Submission>& submission) const;
   // Returns the folder of the run with which --resume goes on. Null if none exists. Calls
   // endIfFinished(). If the run had another number of workers before, changes `all` to the
   // experiment that goes on.
