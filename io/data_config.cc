@@ -313,18 +313,8 @@ void check(configs::Reader& reader, const AugmentConfig& augment, ImageShape sto
   }
 }
 
-}  // namespace
-
-constinit const kj::ArrayPtr<const configs::Word<Encoding>> ENCODINGS(ENCODING_ROWS);
-constinit const kj::ArrayPtr<const configs::Word<kj::ArrayPtr<const View>>> VALIDATION_VIEWS(
-    VALIDATION_VIEW_ROWS);
-constinit const kj::ArrayPtr<const View> CENTRE_VIEW(CENTRE_ROWS);
-
-DataConfig DataConfig::read(configs::Reader& reader) {
-  DataConfig config;
-  config.dataset = &reader.choose<DatasetKind>("dataset", "The data set to train on.", DATASETS);
-  config.datasetSpan = reader.span("dataset");
-  auto& source = *config.dataset->source;
+// Reads where the images come from. The data set must be known.
+void readSources(configs::Reader& reader, DataConfig& config) {
   config.source = reader.maybePath("source",
       "Where the images come from: a folder, an archive, a folder written by `pack_records`, or "
       "the address of a mirror. For `image_folder`, also the http or https address of one archive "
@@ -346,7 +336,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       "labels of their own. Absent = the images of `source` that `validation_labels` names, or "
       "else every tenth image.");
   KJ_IF_MAYBE(place, config.validationSource) {
-    bool isFolder = source.format == DatasetSource::FOLDER;
+    bool isFolder = config.dataset->source->format == DatasetSource::FOLDER;
     if (!isFolder) {
       reader.error("validation_source",
           kj::str("the data set `", config.dataset->name, "` has validation images of its own"),
@@ -359,6 +349,58 @@ DataConfig DataConfig::read(configs::Reader& reader) {
           "set `source` to the training images");
     }
   }
+}
+
+// Reports what `augment` cannot do with the images of the data set, or together with other keys.
+void checkAugment(configs::Reader& reader, const DataConfig& config) {
+  auto& augment = config.augment;
+  if (augment.resizes() && config.cache == DataCache::DEVICE) {
+    reader.error("cache", "a device cannot resize the images that it keeps",
+        "leave `cache` out, or `augment.crop_area`", {"augment.crop_area"_kj});
+  }
+  if (config.cache == DataCache::DEVICE && (augment.colours.any() || augment.cutout > 0)) {
+    reader.error("cache", "a device cannot change colours, nor cut squares out",
+        "leave `cache` out, or the keys of `augment` that ask for it",
+        {"augment.brightness"_kj, "augment.contrast"_kj, "augment.saturation"_kj,
+            "augment.lighting"_kj, "augment.cutout"_kj});
+  }
+  if (augment.padMode != Padding::REFLECT && augment.pad == 0 &&
+      !reachesOver(config.validationViews)) {
+    reader.error("augment.pad_mode", "`pad_mode` has no effect without `pad`",
+        "set `pad`, or leave `pad_mode` out", {"augment.pad"_kj, "validation_views"_kj});
+  }
+  auto& source = *config.dataset->source;
+  auto stored = source.shape;
+  if (stored.size() > 0) {
+    if (config.resizeShortSide > 0) stored = resizedShape(stored, config.resizeShortSide);
+    return check(reader, augment, stored);
+  }
+  // The import gives the images of folders three channels.
+  uint channels = source.format == DatasetSource::FOLDER ? 3 : 1;
+  if (!reader.isManual()) checkNumbers(reader, augment, channels);
+  if (augment.crop > 0) checkCutout(reader, augment, augment.crop);
+  bool isCut = config.resizeShortSide > 0 && !augment.resizes();
+  if (isCut && augment.crop > config.resizeShortSide + 2 * augment.pad) {
+    reader.error("augment.crop",
+        kj::str("`crop` is larger than the images, whose shorter side gets ",
+            config.resizeShortSide, " pixels", paddingBeside(augment)),
+        kj::str("make data.resize_short_side at least ", augment.crop - 2 * augment.pad),
+        {"resize_short_side"_kj, "augment.pad"_kj});
+  }
+}
+
+}  // namespace
+
+constinit const kj::ArrayPtr<const configs::Word<Encoding>> ENCODINGS(ENCODING_ROWS);
+constinit const kj::ArrayPtr<const configs::Word<kj::ArrayPtr<const View>>> VALIDATION_VIEWS(
+    VALIDATION_VIEW_ROWS);
+constinit const kj::ArrayPtr<const View> CENTRE_VIEW(CENTRE_ROWS);
+
+DataConfig DataConfig::read(configs::Reader& reader) {
+  DataConfig config;
+  config.dataset = &reader.choose<DatasetKind>("dataset", "The data set to train on.", DATASETS);
+  config.datasetSpan = reader.span("dataset");
+  readSources(reader, config);
   readLabelFiles(reader, config);
   readClasses(reader, config);
   config.batchSize = reader.integer("batch_size", "Images per step and worker.", BATCH_SIZES, 128);
@@ -399,7 +441,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   config.addsReaders = readerThreads == nullptr;
   config.encoding = configs::chooseWord(reader, "encoding",
       "How pixels are stored in the record database. The default for `image_folder` is \"jpeg\".",
-      ENCODING_ROWS, configs::nameIn(ENCODINGS, source.encoding));
+      ENCODING_ROWS, configs::nameIn(ENCODINGS, config.dataset->source->encoding));
   config.resizeShortSide = reader.integer("resize_short_side",
       "Length to which the shorter side of each image is resized at import, in pixels, with "
       "bilinear interpolation. 0 = not resized.",
@@ -407,44 +449,9 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   config.onBadRecord = configs::chooseWord(reader, "on_bad_record",
       "What happens when a record cannot be read.", BAD_RECORD_POLICIES, "fail");
   readCache(reader, config);
-  auto stored = source.shape;
-  if (stored.size() > 0 && config.resizeShortSide > 0) {
-    stored = resizedShape(stored, config.resizeShortSide);
-  }
   config.augment = reader.section(
       "augment", "What is done to each image before it enters a batch.", AugmentConfig::read);
-  auto& augment = config.augment;
-  if (augment.resizes() && config.cache == DataCache::DEVICE) {
-    reader.error("cache", "a device cannot resize the images that it keeps",
-        "leave `cache` out, or `augment.crop_area`", {"augment.crop_area"_kj});
-  }
-  if (config.cache == DataCache::DEVICE && (augment.colours.any() || augment.cutout > 0)) {
-    reader.error("cache", "a device cannot change colours, nor cut squares out",
-        "leave `cache` out, or the keys of `augment` that ask for it",
-        {"augment.brightness"_kj, "augment.contrast"_kj, "augment.saturation"_kj,
-            "augment.lighting"_kj, "augment.cutout"_kj});
-  }
-  if (augment.padMode != Padding::REFLECT && augment.pad == 0 &&
-      !reachesOver(config.validationViews)) {
-    reader.error("augment.pad_mode", "`pad_mode` has no effect without `pad`",
-        "set `pad`, or leave `pad_mode` out", {"augment.pad"_kj, "validation_views"_kj});
-  }
-  if (stored.size() > 0) {
-    check(reader, augment, stored);
-    return config;
-  }
-  // The import gives the images of folders three channels.
-  uint channels = source.format == DatasetSource::FOLDER ? 3 : 1;
-  if (!reader.isManual()) checkNumbers(reader, augment, channels);
-  if (augment.crop > 0) checkCutout(reader, augment, augment.crop);
-  bool isCut = config.resizeShortSide > 0 && !augment.resizes();
-  if (isCut && augment.crop > config.resizeShortSide + 2 * augment.pad) {
-    reader.error("augment.crop",
-        kj::str("`crop` is larger than the images, whose shorter side gets ",
-            config.resizeShortSide, " pixels", paddingBeside(augment)),
-        kj::str("make data.resize_short_side at least ", augment.crop - 2 * augment.pad),
-        {"resize_short_side"_kj, "augment.pad"_kj});
-  }
+  checkAugment(reader, config);
   return config;
 }
 
