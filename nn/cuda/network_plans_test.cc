@@ -26,6 +26,7 @@ constexpr Named NETWORKS[] = {
     {"resnet-56"_kj, {3, 32, 32}, 10},
     {"airbench94"_kj, {3, 32, 32}, 10},
     {"inception-bn"_kj, {3, 224, 224}, 1000},
+    {"resnet-50"_kj, {3, 224, 224}, 1000},
 };
 
 struct Precision {

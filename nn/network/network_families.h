@@ -21,6 +21,11 @@ kj::Array<Layer> inceptionBn(uint classes, configs::Span span);
 // and before it (v0.8 on; He et al. 2016).
 kj::Array<Layer> resnet(uint depth, uint classes, configs::Span span);
 kj::Array<Layer> resnetV2(uint depth, uint classes, configs::Span span);
+// networks_resnet.cc: residual networks for ImageNet (He et al. 2015, table 1) in the form that
+// torchvision trains: the 3×3 convolution of a bottleneck has the stride, and no convolution has a
+// bias. `units` per stage. They set their own batch norm, so the conventions hardly matter.
+kj::Array<Layer> imageNetResnet(
+    kj::ArrayPtr<const kj::uint> units, bool isBottleneck, uint classes, configs::Span span);
 
 // networks_airbench.cc: the network of airbench94 (Jordan 2024, arXiv 2404.00498), for 3×32×32. It
 // sets its own initial weights and batch norm, so the conventions change nothing.

@@ -55,6 +55,16 @@ kj::Array<Layer> resnetV2Of(uint classes, configs::Span span) {
   return resnetV2(depth, classes, span);
 }
 
+kj::Array<Layer> resnet18(uint classes, configs::Span span) {
+  return imageNetResnet({2, 2, 2, 2}, false, classes, span);
+}
+kj::Array<Layer> resnet34(uint classes, configs::Span span) {
+  return imageNetResnet({3, 4, 6, 3}, false, classes, span);
+}
+kj::Array<Layer> resnet50(uint classes, configs::Span span) {
+  return imageNetResnet({3, 4, 6, 3}, true, classes, span);
+}
+
 constexpr Network ROWS[] = {
     {"mlp",
         "Two hidden layers of 128 and 64 units with ReLU: 109,386 parameters for 28×28 and 10 "
@@ -94,6 +104,13 @@ constexpr Network ROWS[] = {
         resnetV2Of<56>},
     {"resnet-110-v2", "Like `resnet-20-v2`, with 18 units per stage: 1,730,784 parameters.",
         resnetV2Of<110>},
+    {"resnet-18",
+        "Residual network for images of 224×224, with the layers and the batch norm of torchvision "
+        "(He et al. 2015): 11,689,512 parameters for 1,000 classes.",
+        resnet18},
+    {"resnet-34", "Like `resnet-18`, with 34 layers: 21,797,672 parameters.", resnet34},
+    {"resnet-50", "Like `resnet-34`, with three convolutions per unit: 25,557,032 parameters.",
+        resnet50},
     {"airbench94",
         "The network of airbench94 for CIFAR-10, with its own start weights and batch norm (Jordan "
         "2024, arXiv 2404.00498): 1,972,792 parameters.",

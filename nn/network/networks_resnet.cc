@@ -1,4 +1,4 @@
-// Residual networks for CIFAR-10.
+// Residual networks for CIFAR-10 and ImageNet.
 #include <kj/debug.h>
 
 #include "nn/network/network_families.h"
@@ -63,6 +63,37 @@ void unitV2(Sketch& net, kj::StringPtr name, uint filters, uint stride, bool isF
   net.residual(kj::str(name, "sum"), kj::mv(layers), kj::mv(shortcut));
 }
 
+// A convolution that only its stride makes smaller, and its batch norm.
+void normed(Sketch& net, kj::StringPtr name, uint filters, uint kernel, uint stride) {
+  net.conv(name, {filters, kernel, stride, kernel / 2, false});
+  net.batchNorm(kj::str(name, "_bn"), {.epsilon = 1e-5, .momentum = 0.9, .fixedGamma = false});
+}
+
+void normedRelu(Sketch& net, kj::StringPtr name, uint filters, uint kernel, uint stride) {
+  normed(net, name, filters, kernel, stride);
+  net.activation(kj::str(name, "_relu"), Activation::RELU);
+}
+
+// Two convolutions of 3×3, or with `isBottleneck` 1×1, 3×3, and 1×1 of four times as many filters,
+// beside the shortcut; their sum, ReLU.
+void imageNetUnit(Sketch& net, kj::StringPtr name, uint filters, uint stride, bool isBottleneck,
+    bool hasShortcut) {
+  auto layers = net.branch(), shortcut = net.branch();
+  auto part = [&](kj::StringPtr what) { return kj::str(name, "_", what); };
+  uint outputs = isBottleneck ? 4 * filters : filters;
+  if (isBottleneck) {
+    normedRelu(layers, part("conv1"), filters, 1, 1);
+    normedRelu(layers, part("conv2"), filters, 3, stride);
+    normed(layers, part("conv3"), outputs, 1, 1);
+  } else {
+    normedRelu(layers, part("conv1"), filters, 3, stride);
+    normed(layers, part("conv2"), outputs, 3, 1);
+  }
+  if (hasShortcut) normed(shortcut, part("shortcut"), outputs, 1, stride);
+  net.residual(part("sum"), kj::mv(layers), kj::mv(shortcut));
+  net.activation(part("relu"), Activation::RELU);
+}
+
 }  // namespace
 
 kj::Array<Layer> resnet(uint depth, uint classes, configs::Span span) {
@@ -90,6 +121,25 @@ kj::Array<Layer> resnetV2(uint depth, uint classes, configs::Span span) {
     }
   }
   normRelu(net, "", "1");
+  net.pool("pool", {.function = Pool::AVERAGE, .kernel = 0});
+  net.dense("fc", {.units = classes, .bias = true});
+  return net.finish();
+}
+
+kj::Array<Layer> imageNetResnet(
+    kj::ArrayPtr<const uint> units, bool isBottleneck, uint classes, configs::Span span) {
+  Sketch net(span);
+  normedRelu(net, "conv0", 64, 7, 2);
+  net.pool("pool0",
+      {.function = Pool::MAX, .kernel = 3, .stride = 2u, .pad = 1, .rounding = Pool::FLOOR});
+  for (uint stage = 1; stage <= units.size(); ++stage) {
+    for (uint i = 1; i <= units[stage - 1]; ++i) {
+      // Where the number of channels changes, in the first stage only with bottlenecks.
+      bool hasShortcut = i == 1 && (stage > 1 || isBottleneck);
+      imageNetUnit(net, kj::str("stage", stage, "_unit", i), 32u << stage, strideOf(stage, i),
+          isBottleneck, hasShortcut);
+    }
+  }
   net.pool("pool", {.function = Pool::AVERAGE, .kernel = 0});
   net.dense("fc", {.units = classes, .bias = true});
   return net.finish();

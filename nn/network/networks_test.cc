@@ -101,6 +101,10 @@ TEST_CASE("Networks: named networks have the published numbers of parameters and
       {"resnet-20-v2", {3, 28, 28}, 10, 272544, 3 * 19 + 2 + 3 + 2, 1382},
       {"resnet-56-v2", {3, 28, 28}, 10, 855840, 3 * 55 + 2 + 3 + 2, 4070},
       {"resnet-110-v2", {3, 28, 28}, 10, 1730784, 3 * 109 + 2 + 3 + 2, 8102},
+      // Convolutions with the two arrays of a batch norm each, and the last layer.
+      {"resnet-18", {3, 224, 224}, 1000, 11689512, 3 * 20 + 2, 9600},
+      {"resnet-34", {3, 224, 224}, 1000, 21797672, 3 * 36 + 2, 17024},
+      {"resnet-50", {3, 224, 224}, 1000, 25557032, 3 * 53 + 2, 53120},
       {"airbench94", {3, 32, 32}, 10, 1972792, 2 + 6 * 3 + 1, 2304},
   };
   for (auto& row: rows) {

@@ -61,6 +61,11 @@ TEST_CASE("Names: residual networks of PyTorch count their units from 0") {
   CHECK(has("resnet-56", "stage2_unit1_shortcut_weight", "layer2.0.shortcut.0.weight"));
   CHECK(has("resnet-56", "stage2_unit1_shortcut_bn_gamma", "layer2.0.downsample.1.weight"));
   CHECK(has("resnet-20", "fc_bias", "linear.bias"));
+  CHECK(has("resnet-18", "stage4_unit2_conv2_bn_gamma", "layer4.1.bn2.weight"));
+  CHECK(has("resnet-50", "stage1_unit1_conv3_weight", "layer1.0.conv3.weight"));
+  CHECK(
+      has("resnet-50", "stage3_unit1_shortcut_bn_moving_var", "layer3.0.downsample.1.running_var"));
+  CHECK(has("resnet-50", "fc_weight", "fc.weight"));
   CHECK(has("resnet-20-v2", "stage3_unit2_bn1_gamma", "layer3.1.bn1.weight"));
   CHECK(has("resnet-20-v2", "stage2_unit1_shortcut_weight", "layer2.0.shortcut.0.weight"));
   CHECK(has("resnet-20-v2", "bn1_moving_mean", "bn.running_mean"));

@@ -408,8 +408,8 @@ TEST_CASE("deep networks have the same logits of 256 images everywhere") {
   CHECK_DEEP_NETWORKS(256);
 }
 
-// Checks inception-bn on so many photographs.
-#define CHECK_PHOTOGRAPHS(count)                                                           \
+// Checks a network on so many photographs.
+#define CHECK_PHOTOGRAPHS(name, count)                                                     \
   do {                                                                                     \
     auto python = torchPython();                                                           \
     if (python == "") SKIP_CASE(NO_TORCH);                                                 \
@@ -427,7 +427,7 @@ TEST_CASE("deep networks have the same logits of 256 images everywhere") {
     config.augment.mean = kj::arr(123.68, 116.779, 103.939);                               \
     config.augment.deviation = kj::arr(58.393, 57.12, 57.375);                             \
     RealImages real(config, count);                                                        \
-    kj::Own<CaseFolder> folder = exportAll("inception-bn", real, 1000);                    \
+    kj::Own<CaseFolder> folder = exportAll(name, real, 1000);                              \
     KJ_IF_MAYBE(all, check(python, kj::arrayPtr(&folder, 1))) {                            \
       checkAll((*all)[0]);                                                                 \
       /* The mean over a photograph of half a grey level: Pillow decodes it as a whole. */ \
@@ -438,11 +438,16 @@ TEST_CASE("deep networks have the same logits of 256 images everywhere") {
   } while (false)
 
 TEST_CASE("inception-bn has the same logits of 8 photographs everywhere") {
-  CHECK_PHOTOGRAPHS(8);
+  CHECK_PHOTOGRAPHS("inception-bn", 8);
+}
+
+TEST_CASE("resnet-18 and resnet-50 have the same logits of 4 photographs everywhere") {
+  CHECK_PHOTOGRAPHS("resnet-18", 4);
+  CHECK_PHOTOGRAPHS("resnet-50", 4);
 }
 
 TEST_CASE("inception-bn has the same logits of 256 photographs everywhere") {
-  CHECK_PHOTOGRAPHS(256);
+  CHECK_PHOTOGRAPHS("inception-bn", 256);
 }
 
 }  // namespace

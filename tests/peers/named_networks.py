@@ -189,6 +189,56 @@ class ResNet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+class Bottleneck(nn.Module):
+    def __init__(self, inputs, filters, stride):
+        super().__init__()
+        outputs = 4 * filters
+        self.conv1 = nn.Conv2d(inputs, filters, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(filters)
+        self.conv2 = convolution(filters, filters, stride)
+        self.bn2 = nn.BatchNorm2d(filters)
+        self.conv3 = nn.Conv2d(filters, outputs, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(outputs)
+        self.downsample = None
+        if stride > 1 or inputs != outputs:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False),
+                                            nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        beside = x if self.downsample is None else self.downsample(x)
+        x = F.relu(self.bn1(self.conv1(x)))
+        x = F.relu(self.bn2(self.conv2(x)))
+        return F.relu(self.bn3(self.conv3(x)) + beside)
+
+
+class ImageNetResNet(nn.Module):
+    """torchvision's, with so many units per stage."""
+
+    def __init__(self, units, is_bottleneck):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        inputs = 64
+        for stage, count in enumerate(units, 1):
+            filters = 32 << stage
+            blocks = []
+            for unit in range(count):
+                stride = 2 if stage > 1 and unit == 0 else 1
+                if is_bottleneck:
+                    blocks.append(Bottleneck(inputs, filters, stride))
+                    inputs = 4 * filters
+                else:
+                    blocks.append(BasicBlock(inputs, filters, stride, False))
+                    inputs = filters
+            self.add_module(f"layer{stage}", nn.Sequential(*blocks))
+        self.fc = nn.Linear(inputs, 1000)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(x.mean((2, 3)))
+
+
 def norm_v2(filters):
     return nn.BatchNorm2d(filters, eps=2e-5)
 
@@ -289,13 +339,16 @@ NETWORKS = {
     "inception-bn-28-small": Network(SmallInception, (3, 28, 28)),
     "inception-bn": Network(Inception, (3, 224, 224)),
     "airbench94": Network(airbench94, (3, 32, 32)),
+    "resnet-18": Network(lambda: ImageNetResNet((2, 2, 2, 2), False), (3, 224, 224)),
+    "resnet-34": Network(lambda: ImageNetResNet((3, 4, 6, 3), False), (3, 64, 64)),
+    "resnet-50": Network(lambda: ImageNetResNet((3, 4, 6, 3), True), (3, 224, 224)),
     **dict(resnets()),
 }
 
 
 def perturb(net):
     """Makes logits of about 1, and gives batch norms statistics as after training."""
-    is_residual = isinstance(net, (ResNet, PreActResNet))
+    is_residual = isinstance(net, (ResNet, PreActResNet, ImageNetResNet))
     for module in net.modules():
         if isinstance(module, nn.Linear) or isinstance(module, nn.Conv2d) and not is_residual:
             nn.init.kaiming_normal_(module.weight)
