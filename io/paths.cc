@@ -104,7 +104,20 @@ void syncFolder(kj::StringPtr folder) {
   int fd = ::open(folder.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   kj::AutoCloseFd owned(fd);
-  ::fsync(fd);
+  if (::fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP) {
+    configs::fail("cannot write the folder ", folder, " to disk: ", strerror(errno));
+  }
+}
+
+// Writes the file at `path`. If `isSynced`, returns when it is on disk.
+void writeFile(kj::StringPtr path, kj::StringPtr text, bool isSynced) {
+  int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) configs::fail("cannot make ", path, ": ", strerror(errno));
+  kj::AutoCloseFd owned(fd);
+  about(path, [&]() {
+    writeTo(fd, text.asBytes());
+    if (isSynced && ::fsync(fd) != 0) configs::fail("cannot be written to disk: ", strerror(errno));
+  });
 }
 
 }  // namespace
@@ -225,13 +238,11 @@ void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes) {
 }
 
 void writeText(kj::StringPtr path, kj::StringPtr text) {
-  int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) configs::fail("cannot make ", path, ": ", strerror(errno));
-  kj::AutoCloseFd owned(fd);
-  about(path, [&]() {
-    writeTo(fd, text.asBytes());
-    return true;
-  });
+  writeFile(path, text, false);
+}
+
+void writeSynced(kj::StringPtr path, kj::StringPtr text) {
+  writeFile(path, text, true);
 }
 
 kj::String replaced(kj::StringPtr text, kj::StringPtr from, kj::StringPtr to) {

@@ -4,6 +4,8 @@
 #include <kj/array.h>
 #include <kj/string.h>
 
+#include <type_traits>
+
 #include "configs/language/failure.h"
 
 namespace io {
@@ -60,6 +62,8 @@ void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes);
 
 // Writes the file at `path`, and replaces what it holds. Throws with the cause.
 void writeText(kj::StringPtr path, kj::StringPtr text);
+// The same, and returns when the content is on disk.
+void writeSynced(kj::StringPtr path, kj::StringPtr text);
 
 // Renames the file or folder `from` to `to`, and returns when the new name is on disk. A crash
 // leaves the old name or the new one. Throws with the cause.
@@ -68,15 +72,18 @@ void moveIntoPlace(kj::StringPtr from, kj::StringPtr to);
 // Returns `text` with `to` in place of each `from`, which is not empty.
 kj::String replaced(kj::StringPtr text, kj::StringPtr from, kj::StringPtr to);
 
-// Calls `func` and returns its result. The text of its exceptions must begin with a verb ("cannot
-// be opened: …"). They are thrown again with `subject` in front.
+// Calls `func` and returns its result, if it has one. The text of its exceptions must begin with a
+// verb ("cannot be opened: …"). They are thrown again with `subject` in front.
 template <typename Func>
 auto about(kj::StringPtr subject, Func&& func) {
-  kj::Maybe<decltype(func())> result;
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { result = func(); })) {
-    configs::fail(subject, " ", e->getDescription());
+  auto fail = [&](const kj::Exception& e) { configs::fail(subject, " ", e.getDescription()); };
+  if constexpr (std::is_void_v<decltype(func())>) {
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { func(); })) fail(*e);
+  } else {
+    kj::Maybe<decltype(func())> result;
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { result = func(); })) fail(*e);
+    return kj::mv(KJ_ASSERT_NONNULL(result));
   }
-  return kj::mv(KJ_ASSERT_NONNULL(result));
 }
 
 // Calls `func`. Its exceptions are thrown again with `name` in place of each `path`. For a

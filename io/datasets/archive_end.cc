@@ -82,6 +82,12 @@ void unpackGzip(kj::StringPtr path, Take take) {
   }
 }
 
+// With libarchive's reason, if it has one.
+[[noreturn]] void refuse(kj::StringPtr path, archive* handle) {
+  auto reason = archive_error_string(handle);
+  refuse(path, reason == nullptr ? "it cannot be unpacked"_kj : kj::StringPtr(reason));
+}
+
 // The same for the other kinds of compression.
 void unpack(kj::StringPtr path, Take take) {
   auto handle = archive_read_new();
@@ -92,12 +98,12 @@ void unpack(kj::StringPtr path, Take take) {
   archive_entry* entry = nullptr;
   if (archive_read_open_filename(handle, path.cStr(), BLOCK_BYTES) != ARCHIVE_OK ||
       archive_read_next_header(handle, &entry) != ARCHIVE_OK) {
-    refuse(path, archive_error_string(handle));
+    refuse(path, handle);
   }
   auto buffer = kj::heapArray<kj::byte>(BLOCK_BYTES);
   for (;;) {
     auto n = archive_read_data(handle, buffer.begin(), buffer.size());
-    if (n < 0) refuse(path, archive_error_string(handle));
+    if (n < 0) refuse(path, handle);
     if (n == 0) return;
     take(buffer.slice(0, n).asConst());
   }

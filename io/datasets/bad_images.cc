@@ -42,10 +42,7 @@ void BadImages::add(uint64_t number, kj::StringPtr reason) {
   int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) configs::fail("cannot make ", path, ": ", strerror(errno));
   kj::AutoCloseFd file(fd);
-  about(path, [&]() {
-    writeTo(fd, kj::str(number, " ", line, "\n").asBytes());
-    return true;
-  });
+  about(path, [&]() { writeTo(fd, kj::str(number, " ", line, "\n").asBytes()); });
   reasons.upsert(number, kj::mv(line), [](kj::String&, kj::String&&) {});
 }
 

@@ -190,10 +190,7 @@ void DataCopy::append(uint64_t offset, kj::ArrayPtr<const kj::byte> bytes) {
   }
   auto write = [this](size_t i, uint64_t at, kj::ArrayPtr<const kj::byte> piece) {
     KJ_SYSCALL(::lseek(opened[i], at, SEEK_SET));
-    about(kj::str(part, "/", files[i].name), [&]() {
-      writeTo(opened[i], piece);
-      return true;
-    });
+    about(kj::str(part, "/", files[i].name), [&]() { writeTo(opened[i], piece); });
     present += piece.size();
     unsynced_bytes += piece.size();
     if (unsynced_bytes < SYNC_BYTES) return;

@@ -72,6 +72,21 @@ TEST_CASE("DataCopy: goes on where another process ended, and then holds the sam
   CHECK(recordsSha256(there) == pair.data->recordsSha256);
 }
 
+TEST_CASE("DataCopy: the import of another data set leaves a copy that broke off where it is") {
+  Pair pair;
+  auto cut = pair.newCopy();
+  REQUIRE(cut->takeLock());
+  cut->open();
+  cut->append(0, pair.bytes(0, 500));
+  cut = nullptr;
+  pair.scratch.config.source = pair.scratch.path("images");
+  auto imported = openDataset(pair.scratch.config, silent());
+  cut = pair.newCopy();
+  REQUIRE(cut->takeLock());
+  cut->open();
+  CHECK(cut->present_bytes() == 500);
+}
+
 TEST_CASE("DataCopy: a machine that has imported the same records itself needs no copy") {
   ImageFolder scratch;
   auto folder = kj::str(openDataset(scratch.config, silent())->folder());

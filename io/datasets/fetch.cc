@@ -163,18 +163,13 @@ kj::String downloading(kj::StringPtr address) {
   return kj::str("downloading ", fileNameOf(address), ", bytes");
 }
 
-[[noreturn]] void failToDownload(kj::StringPtr address, kj::StringPtr cause) {
-  configs::fail("cannot download ", shownAddress(address), ": ", cause);
+// What about() takes for a download.
+kj::String cannotDownload(kj::StringPtr address) {
+  return kj::str("cannot download ", shownAddress(address), ":");
 }
 
-// Calls `func`. If it throws, throws failToDownload() with the text as the cause.
-template <typename Func>
-auto whileDownloading(kj::StringPtr address, Func&& func) {
-  kj::Maybe<decltype(func())> result;
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { result = func(); })) {
-    failToDownload(address, e->getDescription());
-  }
-  return kj::mv(KJ_ASSERT_NONNULL(result));
+[[noreturn]] void failToDownload(kj::StringPtr address, kj::StringPtr cause) {
+  configs::fail(cannotDownload(address), " ", cause);
 }
 
 kj::AutoCloseFd openFile(kj::StringPtr path, int flags) {
@@ -184,10 +179,7 @@ kj::AutoCloseFd openFile(kj::StringPtr path, int flags) {
 }
 
 void write(int fd, kj::ArrayPtr<const kj::byte> bytes) {
-  about("the file"_kj, [&]() {
-    writeTo(fd, bytes);
-    return true;
-  });
+  about("the file"_kj, [&]() { writeTo(fd, bytes); });
 }
 
 constexpr kj::StringPtr WEB_PAGE = "there is a web page, not an archive"_kj;
@@ -354,7 +346,7 @@ void download(kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Prog
   KJ_ON_SCOPE_FAILURE(::unlink(path.cStr()));
   uint64_t bytes = 0;
   Request request(address, downloading(address), progress);
-  auto result = whileDownloading(address, [&]() {
+  auto result = about(cannotDownload(address), [&]() {
     return request.send([&](kj::ArrayPtr<const kj::byte> more) {
       bytes += more.size();
       if (bytes > bytesMax) configs::fail("more than ", bytesMax, " bytes came");
@@ -372,7 +364,7 @@ RemoteFile lookUp(kj::StringPtr address, Progress& progress) {
     Request request(address, kj::str("asking for ", fileNameOf(address)), progress);
     if (isHead) request.askForHead();
     bool hasBegun = false;
-    auto result = whileDownloading(address, [&]() {
+    auto result = about(cannotDownload(address), [&]() {
       return request.send([&](kj::ArrayPtr<const kj::byte>) {
         hasBegun = true;
         return false;
@@ -390,10 +382,7 @@ void download(const RemoteFile& file, kj::StringPtr path, Progress& progress, Pa
   if (pathKind(path) == PathKind::FILE) return;
   auto part = partOf(path);
   KJ_ON_SCOPE_FAILURE(if (downloadedBytes(path) == 0)::unlink(part.cStr()));
-  whileDownloading(file.address, [&]() {
-    LongDownload(file, part, progress).run(patience);
-    return true;
-  });
+  about(cannotDownload(file.address), [&]() { LongDownload(file, part, progress).run(patience); });
   moveIntoPlace(part, path);
 }
 

@@ -62,7 +62,8 @@ constexpr size_t LEFT_OUT_BYTES_MAX = size_t(1) << 30;
 
 void writeLeftOut(kj::StringPtr folder, kj::ArrayPtr<const kj::String> sentences) {
   if (sentences.size() == 0) return;
-  writeText(kj::str(folder, "/", LEFT_OUT_FILE), kj::str(kj::strArray(sentences, "\n"), "\n"));
+  // Without it, an import that is complete after a power loss would seem to have left out nothing.
+  writeSynced(kj::str(folder, "/", LEFT_OUT_FILE), kj::str(kj::strArray(sentences, "\n"), "\n"));
 }
 
 bool isOpenedAt(int fd, kj::StringPtr path) {
@@ -227,6 +228,8 @@ void removeUnfinished(
   for (auto& name: namesIn(cache)) {
     if (!name.endsWith(ENDING) || name == kj::str(own, ENDING)) continue;
     auto path = kj::str(cache, "/", name);
+    // Copies of other hosts' records have the same ending. A copy that broke off goes on later.
+    if (pathKind(kj::str(path, "/", UNFINISHED_FILE)) != PathKind::FILE) continue;
     auto lockPath = kj::str(path.slice(0, path.size() - ENDING.size()), ".lock");
     int fd = ::open(lockPath.cStr(), O_RDWR | O_CLOEXEC);
     if (fd < 0) continue;

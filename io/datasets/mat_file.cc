@@ -210,6 +210,8 @@ kj::Array<MatRow> rowsOf(Array array) {
   for (size_t at = 0; at < names.size(); at += nameBytes) {
     fields.add(nameIn(names.slice(at, at + nameBytes)));
   }
+  // Each field of a row takes bytes of the file. Without fields, nothing would bound the rows.
+  if (fields.empty()) refuse();
   kj::Vector<MatRow> rows;
   for (size_t i = 0; i < array.count; ++i) {
     auto& row = rows.add();

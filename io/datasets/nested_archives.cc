@@ -75,10 +75,7 @@ private:
       int fd;
       KJ_SYSCALL(fd = ::memfd_create("archive", MFD_CLOEXEC));
       memory = kj::AutoCloseFd(fd);
-      about(archive, [&]() {
-        writeTo(fd, bytes);
-        return true;
-      });
+      about(archive, [&]() { writeTo(fd, bytes); });
       opened = kj::str("/proc/self/fd/", fd);
     }
     naming(opened, archive, [&]() { inner = Members::open(opened); });

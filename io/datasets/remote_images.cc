@@ -99,7 +99,7 @@ void keepFiles(kj::ArrayPtr<const RemoteFile> files) {
   for (auto& file: files) {
     // Other processes see the old text or the new one.
     auto path = keptPath(file.address), part = kj::str(path, ".part-", ::getpid(), "-", ::gettid());
-    writeText(part, identityOf(file));
+    writeSynced(part, identityOf(file));
     moveIntoPlace(part, path);
   }
 }

@@ -70,6 +70,8 @@ size_t ownBytesOf(const ImageFile& file) {
 ImageKeeper::ImageKeeper(const DataConfig& config): config(config) {
   uint cores = kj::max(1u, std::thread::hardware_concurrency());
   filesMax = 64 * cores;
+  // If a thread cannot start, the others end.
+  KJ_ON_SCOPE_FAILURE(jobs.lockExclusive()->isOver = true);
   for (uint i = 0; i < cores; ++i) {
     threads.add(kj::heap<kj::Thread>([this]() { work(); }));
   }

@@ -67,7 +67,6 @@ void writeMean(kj::StringPtr path, const RecordDb& training, kj::ArrayPtr<const 
     writeTo(fd, mean.asBytes());
     writeTo(fd, sumOf(training, mean));
     if (::fsync(fd) != 0) configs::fail("cannot be written: ", strerror(errno));
-    return true;
   });
   moveIntoPlace(part, path);
 }

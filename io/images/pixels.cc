@@ -65,8 +65,6 @@ void add(ImageView image, kj::ArrayPtr<uint64_t> sums) {
   }
 }
 
-// Often enough for a person who watches, and seldom enough to cost nothing.
-
 }  // namespace
 
 kj::Array<float> meanImageOf(

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "io/images/pixels.h"
 
@@ -25,7 +26,15 @@ struct Problem {
 // What several threads have found.
 struct Found {
   RecordSums sums;
-  kj::Vector<Problem> problems;
+  std::vector<Problem> problems;  // of the first bad records, sorted
+
+  void addProblem(uint64_t record, kj::String sentence) {
+    ++sums.bad;
+    auto place = std::upper_bound(problems.begin(), problems.end(), record,
+        [](uint64_t record, const Problem& other) { return record < other.record; });
+    problems.insert(place, Problem{record, kj::mv(sentence)});
+    if (problems.size() > PROBLEMS_MAX) problems.pop_back();
+  }
 };
 
 void add(RecordSums& sums, const Record& record) {
@@ -48,15 +57,12 @@ void check(const RecordDb& db, RecordReader& reader, JpegDecoder& decoder, uint6
       auto undecodable = kj::runCatchingExceptions([&]() { pixelsOf(*intact, decoder); });
       auto lock = found.lockExclusive();
       KJ_IF_MAYBE(e, undecodable) {
-        lock->problems.add(Problem{i, badImage(db, i, *intact, *e)});
-        ++lock->sums.bad;
+        lock->addProblem(i, badImage(db, i, *intact, *e));
       } else {
         add(lock->sums, *intact);
       }
     } else KJ_IF_MAYBE(e, problem) {
-      auto lock = found.lockExclusive();
-      lock->problems.add(Problem{i, kj::str(e->getDescription())});
-      ++lock->sums.bad;
+      found.lockExclusive()->addProblem(i, kj::str(e->getDescription()));
     }
   }
 }
@@ -86,12 +92,7 @@ RecordSums checkRecords(const RecordDb& db, Progress& progress) {
     work([&](uint64_t at) { progress("checking records", at, db.count()); });
   }
   auto sums = kj::mv(found.lockExclusive()->sums);
-  auto& problems = found.lockExclusive()->problems;
-  std::sort(problems.begin(), problems.end(),
-      [](const Problem& a, const Problem& b) { return a.record < b.record; });
-  for (auto& problem: problems) {
-    if (sums.problems.size() < PROBLEMS_MAX) sums.problems.add(kj::mv(problem.sentence));
-  }
+  for (auto& problem: found.lockExclusive()->problems) sums.problems.add(kj::mv(problem.sentence));
   sums.hasItsDigest = hasItsDigest(db, progress);
   return sums;
 }

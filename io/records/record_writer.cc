@@ -80,7 +80,6 @@ public:
 constexpr size_t COMMIT_BYTES = size_t(16) << 20;
 // Address space beyond the end of the file: more than a transaction and its largest record need.
 constexpr size_t MAP_AHEAD_BYTES = size_t(1) << 30;
-constexpr uint64_t RECORDS_PER_REPORT = 1000;
 constexpr size_t PAYLOAD_BYTES_MAX = size_t(1) << 28;
 
 class LmdbRecordWriter final: public RecordWriter {
@@ -228,10 +227,9 @@ private:
 
   // Writes what follows the records.
   void complete(const RecordsOrigin& origin) {
-    for (auto i: kj::indices(sources)) {
-      putText(PATH_KEYS + i, sources[i]);
-      commitIfLarge();
-    }
+    // All in one transaction: readKept() takes records over whether they are complete or not, but
+    // not in between.
+    for (auto i: kj::indices(sources)) putText(PATH_KEYS + i, sources[i]);
     putText(ORIGIN_KEY, origin.facts);
     auto names = KJ_MAP(name, origin.classNames) {
       return replaced(name, "\n", " ");

@@ -103,6 +103,9 @@ kj::Maybe<double> numberIn(const SavedFile& file, kj::StringPtr name) {
 }
 
 kj::Array<FoundTensor> piecesByKey(const FoundTensor& array, const SavedFiles& saved) {
+  auto whole = [&]() {
+    return kj::arr(FoundTensor{kj::str(), kj::str(array.type), kj::str(array.shape), array.values});
+  };
   kj::Vector<FoundTensor> pieces;
   KJ_IF_MAYBE(weights, saved.weights) {
     uint64_t all = 0;
@@ -113,6 +116,8 @@ kj::Array<FoundTensor> piecesByKey(const FoundTensor& array, const SavedFiles& s
     uint64_t at = 0;
     for (auto& key: weights->arrays) {
       bool isInside = at >= begin && at < begin + size;
+      // The files may be of different checkpoints.
+      if (at < begin + size && at + key.values.size() > begin + size) return whole();
       if (isInside && border > 0 && array.type == "F32" && (isOfParameters || isOfStatistics)) {
         auto values = array.values.slice(at - begin, at - begin + key.values.size());
         pieces.add(FoundTensor{kj::str(key.name), kj::str(array.type), kj::str(key.shape), values});
@@ -120,9 +125,7 @@ kj::Array<FoundTensor> piecesByKey(const FoundTensor& array, const SavedFiles& s
       at += key.values.size();
     }
   }
-  if (pieces.empty()) {
-    pieces.add(FoundTensor{kj::str(), kj::str(array.type), kj::str(array.shape), array.values});
-  }
+  if (pieces.empty()) return whole();
   return pieces.releaseAsArray();
 }
 

@@ -255,6 +255,9 @@ public:
 
 private:
   Validity run() {
+    KJ_IF_MAYBE(why, whyUnwritable(output)) {
+      return kj::str("cannot write ", output, ": ", *why, ". Choose another --output");
+    }
     auto databases = open();
     auto& db = *databases[0];
     auto reader = io::RecordReader::open(db);

@@ -133,7 +133,7 @@ private:
   kj::Promise<void> whenStarted(Seat& seat);
   // Returns an index for a role that has none: see Coordinator.takeIndex() in job.capnp.
   uint takeIndex(Role role);
-  void join(Seat& seat, Coordinator::JoinParams::Reader params);
+  void join(Seat& seat, Coordinator::JoinParams::Reader params, kj::String host);
   static void setMember(Seat& seat, Member::Client member);
   // Logs the instruction set of the workers, if it is known by now.
   void reportAgreed();

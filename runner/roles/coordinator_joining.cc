@@ -43,7 +43,7 @@ uint Job::takeIndex(Role role) {
       ", and all places are taken: start one ", roleWord(role), " fewer");
 }
 
-void Job::join(Seat& seat, Coordinator::JoinParams::Reader params) {
+void Job::join(Seat& seat, Coordinator::JoinParams::Reader params, kj::String host) {
   if (seat.joined) {
     bool isReplaced =
         seat.role == Role::WORKER && experiment.cluster.onLoss->continues && joined >= expected;
@@ -54,6 +54,8 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params) {
     lose(seat, kj::str(nameOf(seat), " was replaced by another process"),
         kj::Exception::Type::DISCONNECTED);
   }
+  // From here on, messages name the machine of the new process.
+  seat.host = kj::mv(host);
   bool wasAgreed = instructions.level() != nullptr;
   if (seat.role == Role::WORKER) {
     instructions.offer(nameOf(seat), params.getInstructionSet());

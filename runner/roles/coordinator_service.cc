@@ -165,8 +165,7 @@ public:
     auto name = onHost(roleName(seat.role, seat.index), host);
     auto join = [&]() {
       checkProgram(name, params);
-      if (!seat.joined) seat.host = kj::mv(host);
-      job->join(seat, params);
+      job->join(seat, params, kj::mv(host));
     };
     KJ_IF_MAYBE(why, kj::runCatchingExceptions(join)) {
       // The role says so on its own terminal. Whoever waits for it here may not see that.

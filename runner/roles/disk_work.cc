@@ -17,7 +17,8 @@ kj::Promise<void> besideLoop(kj::Maybe<const OneThread&> oneThread, kj::Function
     shared->runLater(kj::mv(all));
     return kj::mv(paf.promise);
   }
-  return paf.promise.attach(kj::heap<kj::Thread>(kj::mv(all)));
+  // The thread may fail to start.
+  return kj::evalNow([&]() { return paf.promise.attach(kj::heap<kj::Thread>(kj::mv(all))); });
 }
 
 }  // namespace runner

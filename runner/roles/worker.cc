@@ -97,7 +97,10 @@ public:
       }
     }
     bool goesOn = saved.size() > 0;
-    if (goesOn) restore();
+    if (goesOn) {
+      restore();
+      saved = nullptr;
+    }
     if (enters) forgetOwn();
     firstStep = state.step;
     parts.connect(*ioThread, enters ? firstStep : 0);

@@ -115,6 +115,11 @@ void nameFolderOption() {
 
 WholeFile::WholeFile(kj::StringPtr path, kj::StringPtr wayOut)
     : path(kj::str(path)), wayOut(wayOut) {
+  // The superuser's rename would replace even /dev/null.
+  struct stat found;
+  if (::stat(this->path.cStr(), &found) == 0 && !S_ISREG(found.st_mode)) {
+    configs::fail("cannot write ", path, ": it exists but is not a regular file; ", wayOut);
+  }
   removeAbandoned(path);
   auto made = newTemporary(path);
   if (made.error != 0) failToWrite(path, made.error, wayOut);

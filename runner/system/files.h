@@ -31,7 +31,8 @@ void writeWhole(kj::StringPtr path, kj::StringPtr text, kj::StringPtr wayOut = o
 // temporary file while it lives.
 class WholeFile {
 public:
-  // Throws as append() does. `wayOut` says where else the user may write.
+  // Throws as append() does, also if `path` names something else than a regular file. `wayOut` says
+  // where else the user may write.
   explicit WholeFile(kj::StringPtr path, kj::StringPtr wayOut = otherRuns());
   ~WholeFile() noexcept;
   KJ_DISALLOW_COPY(WholeFile);

@@ -6,6 +6,7 @@
 #include <kj/thread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,6 +79,25 @@ TEST_CASE("WholeFile: of several files, syncs each before its rename, and their 
   CHECK(synced[3] == folder);
   for (auto name: {"one", "two", "three"}) CHECK(readFile(kj::str(folder, "/", name)) == name);
   CHECK(namesIn(folder).size() == 3);
+}
+
+TEST_CASE("WholeFile: replaces nothing but a regular file") {
+  auto folder = newFolder();
+  auto pipe = kj::str(folder, "/pipe"), link = kj::str(folder, "/link");
+  KJ_SYSCALL(::mkfifo(pipe.cStr(), 0600));
+  KJ_SYSCALL(::symlink("pipe", link.cStr()));
+  for (kj::StringPtr path: {pipe.asPtr(), link.asPtr(), folder.asPtr()}) {
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { writeWhole(path, "text", "go away"); })) {
+      CHECK(e->getDescription() ==
+            kj::str("cannot write ", path, ": it exists but is not a regular file; go away"));
+    } else {
+      FAIL_CHECK("was written");
+    }
+  }
+  struct stat found;
+  KJ_SYSCALL(::stat(pipe.cStr(), &found));
+  CHECK(S_ISFIFO(found.st_mode));
+  CHECK(namesIn(folder).size() == 2);
 }
 
 TEST_CASE("WholeFile: two writers of one path do not disturb each other, and the last one stays") {
