@@ -1,5 +1,6 @@
 #include "io/datasets/labels.h"
 
+#include <kj/map.h>
 #include <kj/vector.h>
 
 #include <algorithm>
@@ -317,20 +318,26 @@ Labels labelsByKnownFolder(
     byName.upsert(baseName(classes[i]), i, [](uint32_t& label, uint32_t) { label = SEVERAL; });
   }
   Labels labels;
-  LeftOut unknown;
+  LeftOut unknown;  // folders
+  size_t images_unknown = 0;
+  kj::HashSet<kj::String> known;
   for (auto& path: paths) {
     auto folder = folderName(path);
     auto label = byPath.find(folder).orDefault(byName.find(baseName(folder)).orDefault(SEVERAL));
     if (label == SEVERAL) {
-      unknown.add(folder);
+      ++images_unknown;
+      if (known.contains(folder)) continue;
+      unknown.add(folder == "" ? "(no folder)"_kj : folder.asPtr());
+      known.insert(kj::mv(folder));
     } else {
       labels.upsert(kj::mv(path), Label{label}, [](Label&, Label&&) {});
     }
   }
   if (unknown.count() > 0) {
-    configs::fail(counted(unknown.count(), "image", "images"), " of ", images,
-        unknown.count() == 1 ? " lies in a folder" : " lie in folders",
-        " that is no class of the training images: ", unknown.names(),
+    configs::fail(counted(images_unknown, "image", "images"), " of ", images,
+        images_unknown == 1 ? " lies in " : " lie in ",
+        unknown.count() == 1 ? "a folder that is no class" : "folders that are no classes",
+        " of the training images: ", unknown.names(),
         ". Rename or remove the folders, or put the labels of all images into labels.tsv");
   }
   return labels;

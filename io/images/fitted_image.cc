@@ -17,6 +17,7 @@ kj::byte rounded(float value) {
 // Returns the upright image of a file as H×W×3 bytes.
 PngImage pixelsOf(kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder) {
   if (isPng(file)) return decodePng(file);
+  if (file.size() == 0) configs::fail("is empty");
   if (!isJpeg(file)) configs::fail("is neither a JPEG nor a PNG file");
   auto shape = decoder.shapeOf(file);
   auto orientation = orientationOf(file);

@@ -146,7 +146,11 @@ size_t pageBytesIn(kj::ArrayPtr<const kj::byte> meta) {
 
 LmdbFile::LmdbFile(kj::StringPtr path, kj::StringPtr lost): file(mapFile(path, lost)) {
   auto meta = slice(0, META_END);
-  if (numberAt<uint32_t>(meta, 16) != MAGIC) configs::fail("it is not an LMDB file");
+  if (numberAt<uint32_t>(meta, 16) != MAGIC) {
+    configs::fail(
+        "it is not an LMDB file. If it is a file of your own, name a database or a folder ",
+        "of packed records instead. Otherwise it is damaged");
+  }
   if (numberAt<uint32_t>(meta, 20) != VERSION) {
     configs::fail("it is an LMDB file of another version");
   }

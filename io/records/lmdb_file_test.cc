@@ -79,7 +79,10 @@ TEST_CASE("LmdbFile: refuses a folder, an empty file and a file of another kind"
   CHECK(refusal(scratch.write("empty", nullptr)) == "the file is empty");
   auto zeros = kj::heapArray<kj::byte>(10000);
   memset(zeros.begin(), 0, zeros.size());
-  CHECK(refusal(scratch.write("zeros", zeros)) == "it is not an LMDB file");
+  CHECK(
+      refusal(scratch.write("zeros", zeros)) ==
+      "it is not an LMDB file. If it is a file of your own, name a database or a folder of packed "
+      "records instead. Otherwise it is damaged");
 }
 
 }  // namespace io

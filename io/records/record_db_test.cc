@@ -180,7 +180,11 @@ TEST_CASE("RecordDb: refuses an incomplete database with its path and the cause"
   for (auto i: kj::indices(noise)) noise[i] = i * 31;
   auto other = scratch.write("noise.mdb", noise);
   CHECK(thrownBy([&]() { RecordDb::open(other); }) ==
-        kj::str("cannot open the record database ", other, ": it is not an LMDB file", wayOut));
+        kj::str("cannot open the record database ", other,
+            ": it is not an LMDB file. If it is a file of your own, name a database or a folder of "
+            "packed "
+            "records instead. Otherwise it is damaged",
+            wayOut));
 
   writeRecords(path, 5000);
   auto whole = fileOf(path);

@@ -23,6 +23,7 @@
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
 #include "runner/system/version.h"
+#include "runner/text/json.h"
 
 namespace runner {
 
@@ -137,7 +138,10 @@ const capnp::JsonCodec& codecOfManifests() {
 // Reads the manifest of the checkpoint in the folder `path` into `manifest`, and returns its text.
 kj::String readManifest(kj::StringPtr path, Manifest::Builder manifest) {
   auto text = readRegular(kj::str(path, "/", MANIFEST), MANIFEST_BYTES_MAX);
-  auto decode = [&]() { codecOfManifests().decode(text, manifest); };
+  auto decode = [&]() {
+    decodeJson(
+        text, [&](kj::ArrayPtr<const char> json) { codecOfManifests().decode(json, manifest); });
+  };
   if (kj::runCatchingExceptions(decode) != nullptr) configs::fail("its manifest is damaged");
   return text;
 }

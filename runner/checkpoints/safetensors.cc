@@ -109,7 +109,9 @@ kj::ArrayPtr<const kj::byte> eachEntry(kj::ArrayPtr<const kj::byte> bytes,
     capnp::MallocMessageBuilder message;
     auto json = message.initRoot<capnp::JsonValue>();
     capnp::JsonCodec codec;
-    auto decode = [&]() { codec.decodeRaw(header, json); };
+    auto decode = [&]() {
+      decodeJson(header, [&](kj::ArrayPtr<const char> text) { codec.decodeRaw(text, json); });
+    };
     if (kj::runCatchingExceptions(decode) != nullptr) configs::fail("its header is not JSON");
     for (auto field: fieldsOf(json.asReader())) {
       take(field.getName(), fieldsOf(field.getValue()), *values);

@@ -81,6 +81,10 @@ SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String 
   KJ_IF_MAYBE(checkpoint, newestCheckpoint({kj::str(path)}, nullptr, refuse)) {
     return filesOf(kj::mv(*checkpoint));
   }
+  auto weights = kj::str(path, "/weights.safetensors");
+  if (exists(weights)) {
+    configs::fail(path, " is a run without a checkpoint; its weights are in ", weights);
+  }
   configs::fail(path,
       " is not a checkpoint, not a file of one, and not a run with one; name for example the file "
       "runs/fashion_mnist_dist_sync/1/weights.safetensors");

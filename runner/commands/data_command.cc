@@ -282,7 +282,8 @@ private:
     auto of = className.size() > 0 ? kj::str(" of class ", className) : kj::str();
     writeWhole(output,
         contactSheet(db.path(),
-            kj::str(grouped(images.size()), " of ", grouped(all.size()), " images", of), images));
+            kj::str(grouped(images.size()), " of ", grouped(all.size()), " images", of), images),
+        "choose another --output");
     print(kj::str(
         output, ": ", grouped(images.size()), " of ", grouped(all.size()), " images", of, "\n"));
     return true;

@@ -117,6 +117,9 @@ LaunchEnd endOf(const RunFolder& folder) {
   auto code = lastExitCodeOf(folder);
   if (exists(folder.events())) {
     auto record = readRunRecord(folder.path);
+    if (record.state == RunRecord::UNFINISHED && !isHeld(folder)) {
+      record.reason = kj::str("its processes were killed; `runner run` continues it with --resume");
+    }
     auto reason = record.reason.size() == 0 ? kj::str() : kj::str(": ", record.reason);
     return {code.orDefault(codeOf(record.state)), kj::str(stateWord(record.state), reason)};
   }

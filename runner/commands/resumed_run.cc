@@ -2,6 +2,8 @@
 
 #include <kj/map.h>
 
+#include <algorithm>
+
 #include "configs/language/failure.h"
 #include "runner/checkpoints/checkpoints.h"
 #include "runner/experiment/model_facts.h"
@@ -83,6 +85,11 @@ kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr 
   auto parent = kj::str(runs, "/", experiment.name);
   if (!isFolder(parent)) return nullptr;
   auto names = foldersIn(parent);
+  // The runs of sweeps have names. They count as older than all runs that have numbers, because a
+  // sweep continues its runs itself.
+  std::stable_partition(names.begin(), names.end(), [](kj::StringPtr name) {
+    return !std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  });
   kj::Maybe<ResumedRun> unbegun, other;
   kj::HashSet<kj::String> continued;  // unfinished runs have gone on from these
   for (size_t i = names.size(); i-- > 0;) {

@@ -431,7 +431,11 @@ kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedRuns& all) {
     keepInstructionSet(loaded, newest->record);
     return kj::mv(newest->folder);
   }
-  tell("this experiment has no run yet: it begins");
+  auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
+  tell(isFolder(kj::str(runs, "/", name)) ? kj::str("no run in ", runs, "/", name,
+                                                " is of this experiment: they had other values, "
+                                                "or have not begun. A new run begins")
+                                          : kj::str("this experiment has no run yet: it begins"));
   return nullptr;
 }
 

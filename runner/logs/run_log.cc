@@ -8,6 +8,7 @@
 
 #include "configs/language/failure.h"
 #include "runner/system/growing_files.h"
+#include "runner/text/json.h"
 
 namespace runner {
 
@@ -40,7 +41,7 @@ kj::String formatEvent(Event::Reader event) {
 }
 
 void parseEvent(kj::StringPtr line, Event::Builder event) {
-  codecOfEvents().decode(line, event);
+  decodeJson(line, [&](kj::ArrayPtr<const char> json) { codecOfEvents().decode(json, event); });
 }
 
 namespace {

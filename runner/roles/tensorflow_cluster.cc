@@ -7,6 +7,7 @@
 #include "configs/language/failure.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/role_addresses.h"
+#include "runner/text/json.h"
 
 namespace runner {
 
@@ -174,7 +175,10 @@ FoundRole TensorFlowCluster::roleOf(
 FoundRole roleByTfConfig(kj::StringPtr text, const ClusterConfig& job) {
   capnp::MallocMessageBuilder message;
   auto config = message.initRoot<Json>();
-  auto parse = [&]() { capnp::JsonCodec().decodeRaw(text, config); };
+  auto parse = [&]() {
+    decodeJson(
+        text, [&](kj::ArrayPtr<const char> json) { capnp::JsonCodec().decodeRaw(json, config); });
+  };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(parse)) {
     // `expected <condition>; <what is wrong>.`
     auto why = e->getDescription();
