@@ -16,11 +16,15 @@ kj::byte rounded(float value) {
 
 // Returns the upright image of a file as H×W×3 bytes.
 PngImage pixelsOf(kj::ArrayPtr<const kj::byte> file, JpegDecoder& decoder) {
-  if (isPng(file)) return decodePng(file);
+  auto orientation = orientationOf(file);
+  if (isPng(file)) {
+    auto image = decodePng(file);
+    if (orientation != UPRIGHT) image.pixels = upright(image.pixels, image.shape, orientation);
+    return image;
+  }
   if (file.size() == 0) configs::fail("is empty");
   if (!isJpeg(file)) configs::fail("is neither a JPEG nor a PNG file");
   auto shape = decoder.shapeOf(file);
-  auto orientation = orientationOf(file);
   auto pixels = decoder.decode(file, shape);
   if (orientation == UPRIGHT) return {shape, kj::heapArray(pixels)};
   auto turned = upright(pixels, shape, orientation);

@@ -41,6 +41,8 @@ KeptImage keep(const DataConfig& config, ImageView image) {
 KeptImage keepFile(const DataConfig& config, kj::ArrayPtr<const kj::byte> file, ImageTools& tools) {
   if (isPng(file)) {
     auto image = decodePng(file);
+    auto orientation = orientationOf(file);
+    if (orientation != UPRIGHT) image.pixels = upright(image.pixels, image.shape, orientation);
     return keep(config, {image.shape, Layout::PIXELS, image.pixels});
   }
   if (!isJpeg(file)) configs::fail("is neither a JPEG nor a PNG file");

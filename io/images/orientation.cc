@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "io/images/png.h"
+
 namespace io {
 
 namespace {
@@ -47,9 +49,26 @@ uint orientationIn(Bytes tiff) {
   return UPRIGHT;
 }
 
+// Of a PNG file (PNG 1.5 extensions, eXIf). Each chunk has a length, a name, its content and a CRC.
+uint orientationOfPng(Bytes file) {
+  constexpr size_t SIGNATURE_BYTES = 8, HEAD_BYTES = 8, CRC_BYTES = 4;
+  constexpr char NAME[] = {'e', 'X', 'I', 'f'};
+  for (size_t at = SIGNATURE_BYTES; at + HEAD_BYTES <= file.size();) {
+    size_t size = 0;
+    for (auto byte: file.slice(at, at + 4)) size = size << 8 | byte;
+    size_t content = at + HEAD_BYTES, end = kj::min(file.size(), content + size);
+    if (memcmp(file.begin() + at + 4, NAME, sizeof(NAME)) == 0) {
+      return orientationIn(file.slice(content, end));
+    }
+    at = content + size + CRC_BYTES;
+  }
+  return UPRIGHT;
+}
+
 }  // namespace
 
 uint orientationOf(Bytes file) {
+  if (isPng(file)) return orientationOfPng(file);
   constexpr kj::byte MARKER = 0xff, APP1 = 0xe1, SCAN = 0xda;
   constexpr char EXIF[] = {'E', 'x', 'i', 'f', 0, 0};
   // Segments follow the two bytes that begin the file. Each has a marker and its length.

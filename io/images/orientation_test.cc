@@ -1,6 +1,7 @@
 #include "io/images/orientation.h"
 
 #include <doctest/doctest.h>
+#include <kj/vector.h>
 
 #include <cstring>
 
@@ -56,6 +57,29 @@ TEST_CASE("orientationOf: reads what Exif says, in both orders of bytes") {
   for (kj::byte value = 1; value <= 8; ++value) {
     CHECK(orientationOf(jpegWith(exif(true, 0x12, value))) == value);
     CHECK(orientationOf(jpegWith(exif(false, 0x12, value))) == value);
+  }
+}
+
+TEST_CASE("orientationOf: reads a PNG file's chunk eXIf, wherever the file is cut short") {
+  constexpr size_t EXIF_MARK_BYTES = 6;
+  auto all = exif(false, 0x12, 6);
+  auto tiff = all.slice(EXIF_MARK_BYTES, all.size());
+  kj::Vector<kj::byte> file;
+  for (int each: {0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a}) file.add(each);
+  auto add = [&](kj::StringPtr name, Bytes content) {
+    for (int each: {0, 0, 0, int(content.size())}) file.add(each);
+    file.addAll(name.asBytes());
+    file.addAll(content);
+    for (int i = 0; i < 4; ++i) file.add(0);
+  };
+  add("IDAT", tiff);
+  CHECK(orientationOf(file) == UPRIGHT);
+  add("eXIf", tiff);
+  CHECK(orientationOf(file) == 6);
+  for (size_t size = 0; size < file.size(); ++size) {
+    auto part = kj::heapArray<kj::byte>(file.slice(0, size));
+    auto found = orientationOf(part);
+    CHECK((found == 6 || found == UPRIGHT));
   }
 }
 
