@@ -161,8 +161,8 @@ void readLabelFiles(configs::Reader& reader, DataConfig& config) {
       "For `image_folder`: a file with one line per image of `source`: `path<TAB>label`, `path "
       "label`, or in a .lst file of MXNet `number<TAB>label<TAB>path`. Images that the file does "
       "not name are left out. Absent = `labels.tsv` in the folder or archive or beside the "
-      "archive, "
-      "if there is one. If the first line of `labels.tsv` is `#path<TAB>label<TAB>name`, the third "
+      "archive, if there is one. An image that `labels.tsv` does not name is an error. If the "
+      "first line of `labels.tsv` is `#path<TAB>label<TAB>name`, the third "
       "column holds the name of the class.");
   config.validationLabels = reader.maybePath("validation_labels",
       "The same for the images of `validation_source`, or, without it, for those images of "

@@ -356,8 +356,9 @@ void checkInstructionSet(const Experiment& experiment, configs::Reader& reader) 
 Experiment Experiment::read(configs::Reader& reader) {
   Experiment experiment;
   experiment.name = reader.text("name",
-      "Names the folder of the runs. Letters, digits, `_`, `-` and `.`, starting with a letter or "
-      "digit.");
+      "Names the folder of the runs. At most 100 letters, digits, `_`, `-` and `.`, starting with "
+      "a "
+      "letter or digit.");
   experiment.data = reader.section("data",
       "Which records are read, how many per step, and how images are augmented.",
       io::DataConfig::read);
