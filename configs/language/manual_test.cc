@@ -22,9 +22,9 @@ The records.
 | --- | --- | --- | --- |
 | `dataset` | word | required | Which records.<br>`raw`: Pixels as they are.<br>`jpeg`: Compressed. |
 | `encoding` | word | `"jpeg"` | How pixels are kept.<br>`raw`: Pixels as they are.<br>`jpeg`: Compressed. |
-| `batch_size` | integer ≥ 1 | `128` | Images a step. |
+| `batch_size` | integer ≥ 1 | `128` | Images per step. |
 | `source` | string | none | Where they lie. |
-| `mean` | list, each number 0 … 255 | `[]` | Subtracted a channel. |
+| `mean` | list, each number 0 … 255 | `[]` | Subtracted, per channel. |
 
 ## `[model]`
 
@@ -65,7 +65,7 @@ Lists of layers side by side.
 
 | key | type | default | meaning |
 | --- | --- | --- | --- |
-| `branches` | list of lists of tables, see `[[model.layers]]` | `[]` | One list a branch. |
+| `branches` | list of lists of tables, see `[[model.layers]]` | `[]` | One list per branch. |
 
 ## `[train]`
 
