@@ -54,6 +54,7 @@ NEED_SOURCE = [
     "ilsvrc12_inception_bn_cuda",
     "imagenet_inception_bn",
     "imagenet_resized_crop",
+    "imagenet_resnet50",
     "mxnet_ilsvrc12_crop",
     "mxnet_ilsvrc12_dist_async",
     "mxnet_ilsvrc12_dist_sync",
