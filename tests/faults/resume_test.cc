@@ -190,6 +190,23 @@ TEST_CASE("--resume begins a run if there is none, and shows the result of one t
   CHECK(run.read("events.jsonl") == events);
 }
 
+TEST_CASE("--resume prefers the run with the highest number to the same run of a sweep") {
+  ResumableRun run(nullptr);
+  CHECK(run.start({"--sweep", "train.seed=1"})->wait().exitCode == 0);
+  run.trainUntil(SAVED, 1);
+  auto resumed = run.resume();
+  CHECK(contains(run.read("events.jsonl"), "\"finished\":{"));
+  CHECK(resumed.weightsSha256.size() == 64);
+}
+
+TEST_CASE("--resume says that earlier runs had other values, before it begins a new one") {
+  ResumableRun run(nullptr);
+  run.train();
+  auto other = run.start({"--set", "train.seed=2", RESUME})->wait();
+  CHECK(other.exitCode == 0);
+  CHECK(contains(other.errors, "is of this experiment: they had other values"));
+}
+
 TEST_CASE("--resume names a damaged checkpoint, and uses the one before") {
   ResumableRun undisturbed(nullptr);
   Left unbroken(undisturbed, undisturbed.train());
