@@ -9,8 +9,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "configs/language/environment.h"
 #include "configs/language/failure.h"
@@ -421,8 +423,31 @@ void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics) 
                                                     : " to a folder or an archive of images"));
 }
 
+namespace {
+
+// Whether `path`, at which there may be nothing yet, is `folder` or lies below it.
+bool isBelow(kj::StringPtr path, kj::StringPtr folder) {
+  namespace fs = std::filesystem;
+  std::error_code problem;
+  auto inner = fs::weakly_canonical(path.cStr(), problem);
+  if (problem) return false;
+  auto outer = fs::weakly_canonical(folder.cStr(), problem);
+  if (problem) return false;
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+}  // namespace
+
 void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn) {
   auto folder = withoutSlash(into);
+  for (auto source: {&config.source, &config.validationSource}) {
+    KJ_IF_MAYBE(path, *source) {
+      if (pathKind(*path) == PathKind::FOLDER && isBelow(folder, withoutSlash(*path))) {
+        configs::fail(folder, " lies in ", *path,
+            ", so its files would be taken for images. Name a folder elsewhere");
+      }
+    }
+  }
   auto refuseIfThere = [&]() {
     auto name = baseName(folder);
     if (name == "." || name == "..") configs::fail(folder, " cannot be the name of a new folder");

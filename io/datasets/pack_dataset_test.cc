@@ -29,6 +29,17 @@ TEST_CASE("packDataset: refuses a path that is not a new folder before it reads 
         "cannot write records to /dev/null (a device). Name a new folder");
 }
 
+TEST_CASE("packDataset: refuses a folder in the source") {
+  ImageFolder scratch;
+  auto source = scratch.path("images");
+  for (auto name: {"packed", "cat/packed", "cat/../packed"}) {
+    auto into = kj::str(source, "/", name);
+    CHECK(thrownBy([&]() { packDataset(scratch.config, into, silent()); }) ==
+          kj::str(into, " lies in ", source,
+              ", so its files would be taken for images. Name a folder elsewhere"));
+  }
+}
+
 TEST_CASE("packDataset: a failure names the flags of pack_records, and leaves no files") {
   ImageFolder scratch;
   auto& config = scratch.config;
