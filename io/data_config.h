@@ -12,7 +12,7 @@
 
 namespace io {
 
-// Which training records a worker reads. SPLIT: all workers together read each pass once. WHOLE:
+// Which training records a worker reads. SPLIT: in each pass, one worker reads each record. WHOLE:
 // every worker reads all records, in an order of its own. SAME: every worker reads all records, in
 // the order of worker 0. See io/batches/stream.h.
 enum class TrainingPart { SPLIT, WHOLE, SAME };

@@ -11,7 +11,7 @@ namespace runner {
 
 // Returns the plan as text. It has every value used, the roles, the layers with their shapes,
 // parameters and FLOPs, and the update rules of the keys. It says how the keys and their optimizer
-// state are divided over the servers, how many bytes a step sends, and how much memory the run
+// state are divided over the servers, how many bytes are sent per step, and how much memory the run
 // needs. With `links`, it says how long the traffic of a step takes. Starts nothing, but reads the
 // records if the data set's size is not known. Tables are aligned. With `columns`, the width of a
 // terminal, columns without room are left out (a line below the table says so), and sentences are
