@@ -133,6 +133,7 @@ private:
   held.noteByHand();
   commandLine.atEnd([&held](int code) { held.noteExit(code); });
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
+  if (options.resumes) view.noteBefore(held.folder);
   bool hasBegun = false;
   kj::Maybe<AddressFile> addressFile;
   auto show = [&](Event::Reader event, kj::StringPtr) {

@@ -41,6 +41,7 @@ namespace {
   writeWhole(folder.experiment(), loaded.resolved);
   forgetSlurmJob(folder);
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
+  if (options.resumes) view.noteBefore(folder);
   view.say(openingOf(experiment, facts, folder));
 
   SaveHook hook;
@@ -109,19 +110,26 @@ kj::Own<HeldRunFolder> heldIfPossible(RunFolder folder) {
   refuseHeld(folder);
 }
 
+// Returns what `record` says of the finished run in `folder`, with its judgement.
+kj::Array<ReportedRun> resultOf(
+    RunRecord record, const LoadedExperiment& loaded, const RunFolder& folder) {
+  auto name = labelOf(folder.path, KJ_ASSERT_NONNULL(loaded.experiment).name);
+  auto reported = kj::heapArrayBuilder<ReportedRun>(1);
+  reported.add(reportedRun(kj::mv(record), kj::mv(name), kj::str(loaded.resolved)));
+  return judged(reported.finish());
+}
+
 // Makes the folder of --folder ready for the run: empties it, unless the run there is to go on.
-// Returns whether it goes on. If the run has finished there, ends the process.
+// Returns whether it goes on. If the run has finished there, ends the process. Throws, and removes
+// nothing, if the folder has files of somebody else that the run would replace.
 bool prepare(
     const HeldRunFolder& held, LoadedExperiment& loaded, bool resumes, CommandLine& commandLine) {
   auto& folder = held.folder;
+  refuseOtherFiles(folder, loaded.resolved);
   RunRecord record;
   auto read = [&]() { record = readRecordToResume(folder.path); };
   if (resumes && ::access(folder.events().cStr(), F_OK) == 0) {
     read();
-    bool hasLines = lastLineOf(folder.events()).size() > 0;
-    if (record.digest.size() == 0 && hasLines && !beginsWithEvent(folder)) {
-      configs::fail(folder.events(), " does not begin with an event of a run. Name another folder");
-    }
   } else {
     // A run that cannot be read is run again.
     kj::runCatchingExceptions(read);
@@ -132,7 +140,7 @@ bool prepare(
   if (record.state == RunRecord::FINISHED &&
       whyNotWeights(folder.weights(), record.weightsSha256) == nullptr) {
     tell(kj::str("the run in ", folder.path, " has already finished, so nothing was started"));
-    commandLine.endWith(OK);
+    commandLine.endWith(codeOf(resultOf(kj::mv(record), loaded, folder)));
   }
   if (resumes && record.digest.size() > 0) {
     keepInstructionSet(loaded, record);
@@ -396,7 +404,17 @@ kj::Maybe<kj::String> RunCommand::whyNotInQueue(const LoadedRuns& all) const {
 Validity RunCommand::printHandOver(
     const LoadedRuns& all, const kj::Maybe<Submission>& submission) const {
   KJ_IF_MAYBE(handedOver, submission) {
-    if (detach) return kj::str("--dry-run only prints, so it takes no --detach");
+    struct Option {
+      kj::StringPtr name;
+      bool isGiven;
+    };
+    const Option IGNORED[] = {{"--detach", detach}, {"--resume", options.resumes},
+        {"--folder", folderPath.size() > 0}, {"--runs", runs != RUNS}};
+    for (auto& option: IGNORED) {
+      if (!option.isGiven) continue;
+      return kj::str("--dry-run only prints what would be handed over, without ", option.name,
+          ". Leave it out, and add it to the command in what is printed");
+    }
     if (all.sweep != nullptr) return kj::str("--dry-run is for a single run, not for a sweep");
     print(handedOver->text);
     return true;
@@ -443,13 +461,13 @@ void RunCommand::endIfFinished(const LoadedExperiment& loaded, const RunFolder& 
   if (lastLineOf(folder.events()).size() == 0) return;
   auto record = readRecordToResume(folder.path);
   if (record.state != RunRecord::FINISHED) return;
+  KJ_IF_MAYBE(why, whyNotWeights(folder.weights(), record.weightsSha256)) {
+    tell(kj::str("the run in ", folder.path, " had finished, but goes on: ", *why));
+    return;
+  }
   tell(kj::str("the run in ", folder.path, " has finished"));
-  auto resolved = kj::str(loaded.resolved);
-  auto name = labelOf(folder.path, KJ_ASSERT_NONNULL(loaded.experiment).name);
   auto sha256 = kj::str(record.weightsSha256);
-  auto reported = kj::heapArrayBuilder<ReportedRun>(1);
-  reported.add(reportedRun(kj::mv(record), kj::mv(name), kj::mv(resolved)));
-  auto finished = judged(reported.finish());
+  auto finished = resultOf(kj::mv(record), loaded, folder);
   printTables(finished);
   printWeights(sha256, folder.path);
   commandLine.endWith(codeOf(finished));

@@ -32,12 +32,15 @@ private:
   // endIfFinished(). If the run had another number of workers before, changes `all` to the
   // experiment that goes on.
   kj::Maybe<RunFolder> folderToResume(LoadedRuns& all);
-  // Shows the result of the run in `folder` and ends the process, if the run has finished.
+  // Shows the result of the run in `folder` and ends the process, if the run has finished and its
+  // weights are still there.
   void endIfFinished(const LoadedExperiment& loaded, const RunFolder& folder);
   // Warns of settings that are allowed, but hardly intended, each once.
   void warnOf(kj::ArrayPtr<const LoadedRun> runs);
 
-  kj::String runs = kj::str("runs");
+  static constexpr kj::StringPtr RUNS = "runs"_kj;
+
+  kj::String runs = kj::str(RUNS);
   kj::String folderPath;  // empty: a new folder below `runs`
   bool detach = false;
   bool dryRun = false;

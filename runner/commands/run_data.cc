@@ -183,13 +183,16 @@ void withProgress(kj::FunctionParam<void(io::Progress&)> work) {
   auto& clock = kj::systemPreciseMonotonicClock();
   auto begin = clock.now();
   io::Progress progress = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-    if (isInterrupted()) endInterrupted();
+    // So that the work removes what it has begun.
+    if (isInterrupted()) configs::fail("interrupted");
     // Short work needs no line.
     if (clock.now() - begin > 1 * kj::SECONDS) line.show(pace.text(what, done, total));
   };
+  auto problem = kj::runCatchingExceptions([&]() { work(progress); });
   // An error is told on a line of its own.
-  KJ_DEFER(line.clear());
-  work(progress);
+  line.clear();
+  if (isInterrupted()) endInterrupted();
+  KJ_IF_MAYBE(e, problem) kj::throwFatalException(kj::mv(*e));
 }
 
 }  // namespace runner

@@ -31,8 +31,8 @@ kj::Array<kj::String> checkStarts(
 void prepareData(
     LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool mayFail = false);
 
-// Calls `work` with a function that shows its progress to the user. Ends the program at an
-// interrupt.
+// Calls `work` with a function that shows its progress to the user. At an interrupt, the function
+// throws, so that `work` removes what it has begun. Then the program ends.
 void withProgress(kj::FunctionParam<void(io::Progress&)> work);
 
 }  // namespace runner

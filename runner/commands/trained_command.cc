@@ -1,5 +1,6 @@
 #include "runner/commands/trained_command.h"
 
+#include "runner/commands/run_data.h"
 #include "runner/system/reason.h"
 
 namespace runner {
@@ -21,7 +22,9 @@ void TrainedCommand::addModel(kj::MainBuilder& builder) {
 
 TrainedModel TrainedCommand::openModel() {
   kj::Maybe<TrainedModel> model;
-  orEnd([&]() { model = openTrained(path, overrides); });
+  orEnd([&]() {
+    withProgress([&](io::Progress& progress) { model = openTrained(path, overrides, progress); });
+  });
   auto& opened = KJ_ASSERT_NONNULL(model);
   if (opened.loaded.experiment == nullptr) commandLine.exitError(opened.loaded.errors);
   if (!opened.report.unused.empty()) {

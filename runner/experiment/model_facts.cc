@@ -11,8 +11,14 @@
 namespace runner {
 
 io::DatasetFacts datasetFacts(const io::DataConfig& config) {
+  io::Progress unheard = [](kj::StringPtr, uint64_t, uint64_t) {};
+  return datasetFacts(config, unheard);
+}
+
+io::DatasetFacts datasetFacts(const io::DataConfig& config, io::Progress& progress) {
   KJ_IF_MAYBE(facts, io::factsOf(config)) return kj::mv(*facts);
-  auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+  auto dataset = io::openDataset(config,
+      [&](kj::StringPtr what, uint64_t done, uint64_t total) { progress(what, done, total); });
   // Images of any size give crops of one size.
   return {dataset->storedShape().orDefault(dataset->batchShape()), dataset->classes(),
       dataset->training().count(), dataset->validation().count(), dataset->leftOut(),

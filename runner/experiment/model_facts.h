@@ -13,6 +13,8 @@ namespace runner {
 // Returns the facts from the table of data sets, or from the imported records if the table does not
 // know them (image folders).
 io::DatasetFacts datasetFacts(const io::DataConfig& config);
+// The same. If the records are not there yet, imports them and reports to `progress`.
+io::DatasetFacts datasetFacts(const io::DataConfig& config, io::Progress& progress);
 
 // Reports devices that this machine does not have, and a precision that its processor cannot
 // calculate with. Reports nothing if workers run elsewhere. Call it before long work, such as

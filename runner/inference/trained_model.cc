@@ -39,11 +39,11 @@ kj::Maybe<RunFolder> runAround(kj::StringPtr path) {
   return kj::mv(run);
 }
 
-kj::Array<float> meanImageOf(const TrainedModel& model) {
+kj::Array<float> meanImageOf(const TrainedModel& model, io::Progress& progress) {
   kj::Array<float> mean;
   auto read = [&]() {
-    auto dataset =
-        io::openDataset(model.experiment().data, [](kj::StringPtr, uint64_t, uint64_t) {});
+    auto dataset = io::openDataset(model.experiment().data,
+        [&](kj::StringPtr what, uint64_t done, uint64_t total) { progress(what, done, total); });
     mean = kj::heapArray(dataset->meanImage());
   };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
@@ -57,7 +57,7 @@ kj::Array<float> meanImageOf(const TrainedModel& model) {
 
 // Finishes a model whose experiment is read. The biases that one of `skip` names are 0.
 void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts,
-    kj::ArrayPtr<const kj::String> skip = nullptr) {
+    io::Progress& progress, kj::ArrayPtr<const kj::String> skip = nullptr) {
   auto& experiment = model.experiment();
   configs::Diagnostics misfits;
   auto batch = io::batchShapeOf(experiment.data.augment, facts.shape);
@@ -96,7 +96,7 @@ void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts,
   KJ_IF_MAYBE(digest, file.note("experiment_sha256")) model.digest = kj::str(*digest);
   KJ_IF_MAYBE(epoch, file.note("epoch")) model.epoch = kj::str(*epoch);
   if (experiment.data.augment.meanImage && model.meanImage.size() == 0) {
-    model.meanImage = meanImageOf(model);
+    model.meanImage = meanImageOf(model, progress);
   }
 }
 
@@ -113,14 +113,16 @@ void requireOwnWeights(kj::StringPtr path, const Experiment& experiment) {
   }
 }
 
-TrainedModel openTrained(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides) {
+TrainedModel openTrained(
+    kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides, io::Progress& progress) {
   TrainedModel model;
   if (path.endsWith(".toml")) {
     model.loaded = loadExperiment(path, overrides);
     if (model.loaded.experiment == nullptr) return model;
     auto& experiment = model.experiment();
     KJ_IF_MAYBE(start, experiment.start) {
-      fill(model, openWeights(start->path), datasetFacts(experiment.data), start->skip);
+      auto file = openWeights(start->path);
+      fill(model, file, datasetFacts(experiment.data, progress), progress, start->skip);
       return model;
     }
     configs::fail(path,
@@ -133,14 +135,14 @@ TrainedModel openTrained(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> o
     if (model.loaded.experiment == nullptr) return model;
     requireOwnWeights(path, model.experiment());
     model.meanImage = kj::mv(notes->meanImage);
-    fill(model, file, kj::mv(notes->facts));
+    fill(model, file, kj::mv(notes->facts), progress);
     return model;
   }
   KJ_IF_MAYBE(run, runAround(file.path)) {
     model.loaded = loadExperiment(run->experiment(), overrides);
     if (model.loaded.experiment == nullptr) return model;
     requireOwnWeights(path, model.experiment());
-    fill(model, file, datasetFacts(model.experiment().data));
+    fill(model, file, datasetFacts(model.experiment().data, progress), progress);
     return model;
   }
   configs::fail(file.path,

@@ -41,10 +41,12 @@ struct TrainedModel {
 //   - a file of weights of this program, which contains its experiment;
 //   - an experiment file (.toml) with model.weights, which may come from another system. Biases
 //     that model.skip names are 0, as in a network without them.
-// Reads no images, unless the file of weights lacks the mean image or the classes.
+// Reads no images, unless the file of weights lacks the mean image or the classes. If they are not
+// imported yet, imports them, and reports to `progress`.
 //
 // Throws, with the way out, if there are no such weights, or if they do not fit the network. If the
 // experiment has errors, they are in `loaded.errors`, and nothing else is set.
-TrainedModel openTrained(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides = nullptr);
+TrainedModel openTrained(
+    kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides, io::Progress& progress);
 
 }  // namespace runner

@@ -73,7 +73,7 @@ kj::Promise<Outcome> Launch::run() {
       })
       .then([this]() -> Outcome {
         view.end();
-        for (auto& fulfiller: saving) fulfiller->fulfill();
+        endSaving();
         tasks = nullptr;
         members.clear();
         KJ_IF_MAYBE(f, failure) return {.failure = kj::str(f->reason)};
@@ -88,6 +88,11 @@ kj::Promise<void> Launch::save() {
   auto paf = kj::newPromiseAndFulfiller<void>();
   saving.add(kj::mv(paf.fulfiller));
   return paf.promise.exclusiveJoin(timer.afterDelay(SAVES_WITHIN));
+}
+
+void Launch::endSaving() {
+  for (auto& fulfiller: saving) fulfiller->fulfill();
+  saving.clear();
 }
 
 bool Launch::wasLost() const {
@@ -288,10 +293,7 @@ void Launch::take(kj::StringPtr line) {
                                       line.slice(0, kj::min(line.size(), LINE_SHOWN_BYTES)))});
   }
   view.show(event);
-  if (event.isSaved() || event.isUnsaved() || event.isNotSaved()) {
-    for (auto& fulfiller: saving) fulfiller->fulfill();
-    saving.clear();
-  }
+  if (event.isSaved() || event.isUnsaved() || event.isNotSaved()) endSaving();
   if (event.isJoined()) {
     bool hasAll = true;
     for (auto& member: members) {

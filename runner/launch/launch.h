@@ -25,8 +25,10 @@ public:
   Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher,
       kj::Maybe<const RunFolder&> folder = nullptr, bool repeatsMembers = false);
 
+  ~Launch() noexcept(false) { endSaving(); }
+
   // Asks the coordinator to save the run. Resolves when the checkpoint is on disk, when it is known
-  // that there will be none, or after 4 s.
+  // that there will be none, when the launch is destroyed, or after 4 s.
   kj::Promise<void> save();
   // Whether the run has failed because a role was lost, which may go well the next time.
   bool wasLost() const;
@@ -84,6 +86,8 @@ private:
   // Returns the names of the groups that have not ended.
   kj::Vector<kj::StringPtr> stayed();
   void take(kj::StringPtr line);
+  // Resolves what save() has returned.
+  void endSaving();
   void fail(Failure failure);
   void taskFailed(kj::Exception&& exception) override;
   // Fails the run if the coordinator is silent, if a role is stopped before it joined (so that the

@@ -6,6 +6,7 @@
 
 #include "io/datasets/datasets.h"
 #include "runner/logs/role_names.h"
+#include "runner/logs/run_log.h"
 #include "runner/system/command_line.h"
 #include "runner/system/terminal.h"
 #include "runner/text/numbers.h"
@@ -88,6 +89,14 @@ SingleRunView::SingleRunView(const Experiment& experiment, uint epochs, uint64_t
       experiment(experiment),
       writer(experiment.log.style->writer()),
       progress(STDERR_FILENO) {}
+
+void SingleRunView::noteBefore(const RunFolder& folder) {
+  auto read = [&]() {
+    eachEventButSpeed(folder, [&](Event::Reader event) { linesOf(*writer, event); });
+  };
+  // The coordinator reports events that cannot be read.
+  kj::runCatchingExceptions(read);
+}
 
 void SingleRunView::show(Event::Reader event) {
   bool left = isLeftOut(event);

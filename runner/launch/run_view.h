@@ -8,6 +8,7 @@
 #include "runner/launch/progress.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/logs/log_styles.h"
+#include "runner/logs/run_folder.h"
 
 namespace runner {
 
@@ -67,6 +68,10 @@ class SingleRunView final: public RunView {
 public:
   // `experiment` must outlive the view.
   SingleRunView(const Experiment& experiment, uint epochs, uint64_t steps);
+
+  // Notes the events of the run that goes on in `folder`, without showing them: later lines may
+  // need what they say, such as when a worker began.
+  void noteBefore(const RunFolder& folder);
 
   void show(Event::Reader event) override;
   void say(kj::StringPtr line) override;

@@ -44,6 +44,16 @@ bool isWritten(kj::StringPtr name) {
   return ofRole && (name.endsWith(".log") || name.endsWith(".trace.json"));
 }
 
+// Returns the names of everything in the folder at `path`. Throws if it cannot be read.
+kj::Vector<kj::String> namesIn(kj::StringPtr path) {
+  kj::Vector<kj::String> names;
+  DIR* dir = ::opendir(path.cStr());
+  if (dir == nullptr) configs::fail("cannot read ", path, ": ", strerror(errno));
+  KJ_DEFER(::closedir(dir));
+  while (dirent* entry = ::readdir(dir)) names.add(kj::str(entry->d_name));
+  return names;
+}
+
 [[noreturn]] void failToMake(kj::StringPtr path, int error, kj::StringPtr wayOut = otherRuns()) {
   configs::fail("cannot make the folder ", path, ": ", strerror(error), "; ", wayOut);
 }
@@ -309,17 +319,21 @@ HeldRunFolder::HeldRunFolder(RunFolder ownFolder): folder(kj::mv(ownFolder)) {
 HeldRunFolder::HeldRunFolder(RunFolder folder, kj::AutoCloseFd lock)
     : folder(kj::mv(folder)), lock(kj::mv(lock)) {}
 
+kj::Vector<kj::String> writtenIn(const RunFolder& folder) {
+  kj::Vector<kj::String> paths;
+  for (auto& name: namesIn(folder.path)) {
+    if (isWritten(name)) paths.add(kj::str(folder.path, "/", name));
+  }
+  return paths;
+}
+
 void HeldRunFolder::empty() const {
-  DIR* dir = ::opendir(folder.path.cStr());
-  if (dir == nullptr) configs::fail("cannot read ", folder.path, ": ", strerror(errno));
-  KJ_DEFER(::closedir(dir));
-  while (dirent* entry = ::readdir(dir)) {
-    kj::StringPtr name = entry->d_name;
-    auto path = kj::str(folder.path, "/", name);
+  for (auto& name: namesIn(folder.path)) {
     KJ_IF_MAYBE(whole, wholeFileOf(name)) {
       if (isWritten(*whole)) removeAbandoned(kj::str(folder.path, "/", *whole));
     }
-    if (!isWritten(name)) continue;
+  }
+  for (auto& path: writtenIn(folder)) {
     std::error_code error;
     std::filesystem::remove_all(path.cStr(), error);
     if (error) configs::fail("cannot remove ", path, ": ", strerror(error.value()));

@@ -121,6 +121,10 @@ void noteExit(int lock, int code);
 // Notes that the holder was interrupted, if a signal ends it: see runner/system/interrupts.h.
 void noteInterrupts(int lock);
 
+// Returns the paths of the files and folders in `folder` that have the names of what runs write.
+// Throws if the folder cannot be read.
+kj::Vector<kj::String> writtenIn(const RunFolder& folder);
+
 // A folder in which no other process of ours works.
 class HeldRunFolder {
 public:

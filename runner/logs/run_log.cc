@@ -14,6 +14,8 @@ namespace runner {
 
 namespace {
 
+constexpr uint64_t EXPERIMENT_BYTES_MAX = 1 << 24;
+
 // An event takes some 300 bytes, and each worker writes one every log.every steps.
 constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
 
@@ -116,6 +118,18 @@ bool beginsWithEvent(const RunFolder& folder) {
   bool any = false;
   eachEventUntilDamage(folder, [&](Event::Reader) { any = true; });
   return any;
+}
+
+void refuseOtherFiles(const RunFolder& folder, kj::StringPtr resolved) {
+  bool hasEvents = ::access(folder.events().cStr(), F_OK) == 0;
+  if (hasEvents && (lastLineOf(folder.events()).size() == 0 || beginsWithEvent(folder))) return;
+  for (auto& path: writtenIn(folder)) {
+    bool isExperiment = path == folder.experiment();
+    if (isExperiment && readRegular(path, EXPERIMENT_BYTES_MAX) == resolved) continue;
+    if (path.endsWith(".log")) continue;
+    configs::fail(path, " is not of a run, and a run in this folder would replace it. Name ",
+        "another folder");
+  }
 }
 
 void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {

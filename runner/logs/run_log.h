@@ -32,6 +32,10 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
 void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
 // Whether the events of the run in `folder` begin with an event.
 bool beginsWithEvent(const RunFolder& folder);
+// Throws, with the way out, if a run in `folder` would replace files there that no run has written.
+// `resolved` is the text of the run's experiment: a run that was killed before its first event has
+// left only this and logs.
+void refuseOtherFiles(const RunFolder& folder, kj::StringPtr resolved);
 // The same as eachEvent(), but leaves out the events `speed`, unread. Most events of a long run are
 // such events.
 void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);

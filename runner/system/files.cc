@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -229,6 +230,12 @@ int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes) {
   while (bytes.size() > 0) {
     ssize_t n = ::write(fd, bytes.begin(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      // Standard output may be a pipe that its other end has made non-blocking.
+      pollfd writable{fd, POLLOUT, 0};
+      ::poll(&writable, 1, -1);
+      continue;
+    }
     if (n < 0) return errno;
     bytes = bytes.slice(n, bytes.size());
   }

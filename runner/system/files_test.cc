@@ -2,8 +2,10 @@
 
 #include <dirent.h>
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/thread.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -193,6 +195,31 @@ TEST_CASE("lastLineOf: returns the last whole line, however long it is, or nothi
     tests::writeFile(path, each.text);
     CHECK(lastLineOf(path) == each.last);
   }
+}
+
+TEST_CASE("writeAll: waits for the reader of a pipe that does not block") {
+  int ends[2];
+  KJ_SYSCALL(::pipe2(ends, O_CLOEXEC | O_NONBLOCK));
+  kj::AutoCloseFd out(ends[0]), in(ends[1]);
+  // More than a pipe holds.
+  auto bytes = kj::heapArray<kj::byte>(1 << 20);
+  for (auto i: kj::indices(bytes)) bytes[i] = i % 251;
+  kj::Vector<kj::byte> received;
+  {
+    kj::Thread reader([&]() {
+      kj::byte part[4096];
+      for (pollfd readable{out, POLLIN, 0};;) {
+        KJ_SYSCALL(::poll(&readable, 1, -1));
+        ssize_t n;
+        KJ_SYSCALL(n = ::read(out, part, sizeof(part)));
+        if (n == 0) return;
+        received.addAll(kj::arrayPtr(part, size_t(n)));
+      }
+    });
+    CHECK(writeAll(in, bytes) == 0);
+    in = nullptr;
+  }
+  CHECK(received.asPtr() == bytes.asPtr());
 }
 
 TEST_CASE("whyUnwritable: changes nothing, and refuses a path that is not a regular file") {

@@ -2,6 +2,7 @@
 // written. A run is recorded as interrupted.
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <string.h>
 
 #include "tests/faults/failure.h"
 #include "tests/faults/stranger.h"
@@ -101,6 +102,31 @@ TEST_CASE("a run with --folder that a signal ends while it fetches its data note
   command.kill(SIGTERM);
   CHECK(command.wait(FAILS_WITHIN_S).exitCode == 130);
   CHECK(contains(readFile(kj::str(folder, "/.lock")), "\nexit 130\n"));
+}
+
+TEST_CASE("evaluate that a signal ends while it fetches its data leaves nothing half written") {
+  // With one array of one value.
+  auto weights = kj::str(newFolder(), "/weights.safetensors");
+  auto head = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"_kj;
+  auto length = kj::heapString(8);
+  memset(length.begin(), 0, length.size());
+  length[0] = head.size();
+  writeFile(weights, kj::str(length, head, "four"));
+  Stranger mirror;
+  auto folder = newFolder();
+  auto cache = kj::str("RUNNER_CACHE=", folder);
+  auto source = kj::str("data.source=\"http://127.0.0.1:", mirror.port, "/images.tar\"");
+  auto start = kj::str("model.weights=\"", weights, "\"");
+  kj::StringPtr environment[] = {cache};
+  kj::StringPtr words[] = {RUNNER, "evaluate", ENDLESS, "--set", "data.dataset=image_folder",
+      "--set", source, "--set", start};
+  Command command(words, {.environment = environment});
+  auto call = mirror.accept();
+  command.kill(SIGINT);
+  auto ended = command.wait(FAILS_WITHIN_S);
+  CHECK(ended.exitCode == 130);
+  CHECK(errorLines(ended.errors).size() == 0);
+  CHECK(unlockedIn(folder) == "");
 }
 
 TEST_CASE("pack_records that a signal ends while it fetches its data leaves nothing") {

@@ -5,6 +5,7 @@
 #include <kj/debug.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/faults/failure.h"
@@ -350,6 +351,57 @@ TEST_CASE("with --folder, --resume goes on with the run that is there, or begins
   auto again = run.start(words)->wait();
   CHECK(again.exitCode == 0);
   CHECK(contains(again.errors, kj::str("the run in ", run.folder, " has already finished")));
+}
+
+TEST_CASE("a finished run whose weights are gone goes on, and writes the same weights again") {
+  ResumableRun run(nullptr);
+  auto trained = run.train();
+  KJ_SYSCALL(::unlink(kj::str(run.folder, "/weights.safetensors").cStr()));
+  auto ended = run.start({RESUME})->wait();
+  CHECK(finished(ended, run.folder).weightsSha256 == trained.weightsSha256);
+  CHECK(contains(ended.errors, kj::str("the run in ", run.folder, " had finished, but goes on: ")));
+}
+
+TEST_CASE("--folder repeats the exit code of a finished run that missed what it expects") {
+  kj::StringPtr expects[] = {"expect.validation_accuracy.at_least=0.999"};
+  ResumableRun run(expects);
+  kj::StringPtr words[] = {"--folder", run.folder};
+  CHECK(run.start(words)->wait().exitCode == 3);
+  auto again = run.start(words)->wait();
+  CHECK(again.exitCode == 3);
+  CHECK(contains(again.errors, "has already finished, so nothing was started"));
+}
+
+TEST_CASE("--folder refuses a folder whose files no run has written, and keeps them") {
+  ResumableRun run(nullptr);
+  CHECK(Command({"mkdir", "-p", run.folder}).wait().exitCode == 0);
+  for (auto name: {"weights.safetensors", "log.txt", "experiment.toml"}) {
+    CAPTURE(name);
+    auto path = kj::str(run.folder, "/", name);
+    writeFile(path, "somebody's");
+    auto why = kj::str(path, " is not of a run, and a run in this folder would replace it");
+    kj::StringPtr words[] = {"--folder", run.folder};
+    checkFailed(run.start(words)->wait(), {why});
+    kj::StringPtr resumed[] = {"--folder", run.folder, RESUME};
+    checkFailed(run.start(resumed)->wait(), {why});
+    Command coordinator(
+        {RUNNER, "role", RESUMABLE, "--role", "coordinator", "--folder", run.folder});
+    checkFailed(coordinator.wait(), {why});
+    CHECK(readFile(path) == "somebody's");
+    KJ_SYSCALL(::unlink(path.cStr()));
+  }
+}
+
+TEST_CASE("schlag: the total time of a run that goes on counts from its first begin") {
+  kj::StringPtr schlag[] = {"log.style=schlag"};
+  ResumableRun run(schlag);
+  run.trainUntil(SAVED, 3);
+  auto ended = run.start({RESUME})->wait();
+  REQUIRE(ended.exitCode == 0);
+  auto log = run.read("log.txt");
+  kj::StringPtr total = strstr(log.cStr(), "Total Time: ");
+  auto line = kj::str(total.slice(0, KJ_ASSERT_NONNULL(total.findFirst('\n'))), "\n");
+  CHECK(contains(ended.output, line));
 }
 
 TEST_CASE("--resume is refused while another process works on the run") {

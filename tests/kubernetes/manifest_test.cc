@@ -36,6 +36,15 @@ TEST_CASE("kubernetes: --dry-run prints the kept manifest, and starts and import
   CHECK(::rmdir(cache.cStr()) == 0);
 }
 
+TEST_CASE("--dry-run refuses options that what it prints would not have") {
+  for (auto option: {"--resume", "--detach", "--folder=/tmp/x", "--runs=/tmp/x"}) {
+    CAPTURE(option);
+    auto ended = Command({RUNNER, "run", JOB, "--dry-run", option}).wait();
+    CHECK(ended.exitCode == 2);
+    CHECK(contains(ended.errors, "--dry-run only prints what would be handed over, without --"));
+  }
+}
+
 TEST_CASE("kubernetes: workers on GPUs ask for GPUs, and cluster.port is the coordinator's port") {
   auto output = dryRun({"cluster.devices=[\"cuda:0\", \"cuda:1\"]", "cluster.port=\"7100-7131\"",
                            "cluster.hosts=[\"a slots=1\", \"b slots=1\"]"})
