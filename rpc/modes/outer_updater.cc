@@ -21,7 +21,7 @@ void OuterUpdater::update(const Slice& slice, const Round& round, kj::ArrayPtr<c
   const float* w = current.begin();
   float* __restrict__ out = next.begin();
   float* __restrict__ v = state.begin();
-  if (momentum == 0) {
+  if (!hasState) {
     for (uint64_t i = 0; i < slice.size; i++) out[i] = w[i] - learningRate * (rescale * sum[i]);
   } else if (rule == OuterConfig::NESTEROV) {
     for (uint64_t i = 0; i < slice.size; i++) {

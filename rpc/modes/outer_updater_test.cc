@@ -47,6 +47,13 @@ TEST_CASE("block_momentum: the next change contains 1 - 1 / workers of the last 
     OuterUpdater updater({OuterConfig::BLOCK_MOMENTUM, 1, nullptr}, workers);
     CHECK(updater.stateArrays(Slice{}) == 1);
   }
+  // Otherwise a former direction would come back with the next worker.
+  OuterUpdater alone({OuterConfig::BLOCK_MOMENTUM, 1, nullptr}, 1);
+  Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
+  float current[] = {100}, next[] = {0}, state[] = {5}, sum[] = {2};
+  alone.update(slice, {.gradientSum = sum, .divisor = 1}, current, next, state);
+  CHECK(next[0] == 98);
+  CHECK(state[0] == -2);
 }
 
 TEST_CASE("nesterov: the new momentum counts in the step that makes it") {

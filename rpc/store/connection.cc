@@ -28,10 +28,12 @@ bool isRefused(const kj::Exception& exception) {
   return mentions(exception, strerror(ECONNREFUSED));
 }
 
-// Whether the server was reached and refuses.
+// Whether no other attempt can help: the server was reached and refuses, or this process cannot
+// have another connection.
 bool isFinal(const kj::Exception& exception) {
   return exception.getType() == kj::Exception::Type::FAILED ||
-         exception.getType() == kj::Exception::Type::UNIMPLEMENTED;
+         exception.getType() == kj::Exception::Type::UNIMPLEMENTED || isOfOtherEnd(exception) ||
+         mentions(exception, strerror(EMFILE));
 }
 
 // Attempts to open one session.

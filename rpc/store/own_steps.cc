@@ -41,7 +41,11 @@ public:
         store(RemoteStore::create(placement, rounds, rank, begun, differences, memory)) {
     KJ_REQUIRE(ownSteps.steps > 0);
     KJ_REQUIRE(rounds.counted == Rounds::ALL || ownSteps.drawn != nullptr, rounds);
-    if (ownSteps.drawn != nullptr) own = kj::heapArray<float>(parameters.size());
+    if (ownSteps.drawn != nullptr) {
+      own = kj::heapArray<float>(parameters.size());
+      // Checkpoints contain it before it is used.
+      for (auto& value: own) value = 0;
+    }
     KJ_REQUIRE(gradients.size() == parameters.size());
     for (auto& block: blocks) block = 0;
   }

@@ -31,8 +31,9 @@ kj::Promise<bool> SharedServers::share(uint shard, ShardSession::Client session)
                                  bellFd = kj::mv(bellFd)](kj::Maybe<int> values) mutable {
           return bellFd.then([this, shard, values, memory = kj::mv(memory), bell = kj::mv(bell)](
                                  kj::Maybe<int> bellFd) mutable {
-            open(shard, KJ_REQUIRE_NONNULL(values, "a server passed no memory"),
-                KJ_REQUIRE_NONNULL(bellFd, "a server passed no bell"));
+            // The system drops descriptors for which a process has no room.
+            open(shard, KJ_REQUIRE_NONNULL(values, "no memory of a server", strerror(EMFILE)),
+                KJ_REQUIRE_NONNULL(bellFd, "no bell of a server", strerror(EMFILE)));
             return true;
           });
         });

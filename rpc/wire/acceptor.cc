@@ -1,9 +1,11 @@
 #include "rpc/wire/acceptor.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -82,7 +84,7 @@ public:
             },
             [this](kj::Exception&& e) -> kj::Promise<void> {
               if (e.getType() != kj::Exception::Type::OVERLOADED) return kj::mv(e);
-              tellFull();
+              tellFull(e);
               return timer.afterDelay(PAUSE);
             })
         .then([this]() { return accept(); });
@@ -174,11 +176,13 @@ private:
   }
 
   // Both warn once, for whoever wonders why a role does not join.
-  void tellFull() {
+  void tellFull(const kj::Exception& why) {
+    bool isOwnLimit = strstr(why.getDescription().cStr(), strerror(EMFILE)) != nullptr &&
+                      strstr(why.getDescription().cStr(), strerror(ENFILE)) == nullptr;
     if (!hasToldFull) {
-      warn(
-          kj::str("no file descriptor is free, so new connections wait. Raise the limit with "
-                  "`ulimit -n`"));
+      warn(isOwnLimit ? kj::str("no file descriptor is free, so new connections wait. Raise the ",
+                            "limit with `ulimit -n`")
+                      : kj::str("new connections wait: ", why.getDescription()));
     }
     hasToldFull = true;
   }
@@ -186,7 +190,7 @@ private:
     auto sentence = kj::str("a connection from ", machine, " was refused: ", why.getDescription());
     KJ_IF_MAYBE(t, tell) (*t)(sentence);
     if (!hasToldRefused) {
-      warn(kj::str(sentence, ". Further ones will be refused without a warning"));
+      warn(kj::str(sentence, ". Further refused connections will not be reported"));
     }
     hasToldRefused = true;
   }

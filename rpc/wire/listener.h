@@ -12,7 +12,7 @@
 
 namespace rpc {
 
-// The loopback address on which roles listen whose job does not leave its machine.
+// The loopback address. Roles listen on it if their job does not leave its machine.
 constexpr kj::StringPtr LOOPBACK = "127.0.0.1"_kj;
 
 // Returns whether `host`, an address in numbers, belongs to the loopback: only this machine reaches

@@ -15,9 +15,9 @@
 
 namespace rpc {
 
-// The most values that a worker groups in one call. Besides its bytes, a call costs both ends
-// together about 40 µs of CPU time; 256 KiB there and back cost about 500 µs. Larger calls would
-// save next to nothing, and their first slice would wait longer for their last one.
+// The most bytes of values that a worker groups in one call. Besides its bytes, a call costs both
+// ends together about 40 µs of CPU time; 256 KiB there and back cost about 500 µs. Larger calls
+// would save next to nothing, and their first slice would wait longer for their last one.
 constexpr uint64_t CALL_BYTES_MAX = 256 << 10;
 
 // The most slices in one call. Cap'n Proto refuses messages of more than 512 segments, and a

@@ -43,6 +43,11 @@ kj::Own<kj::AsyncIoStream> tuned(kj::Own<kj::AsyncIoStream> stream, MessageLimit
 
 }  // namespace
 
+bool isOfOtherEnd(const kj::Exception& exception) {
+  // What Cap'n Proto puts before the text.
+  return exception.getDescription().startsWith("remote exception: ");
+}
+
 MessageLimits limitsFor(const Placement& placement, kj::Maybe<kj::Duration> silence) {
   uint64_t largest = CALL_BYTES_MAX / sizeof(float);
   for (auto& slice: placement.slices) largest = kj::max(largest, slice.size);

@@ -28,6 +28,9 @@ struct MessageLimits {
 // one call in flight per slice.
 MessageLimits limitsFor(const Placement& placement, kj::Maybe<kj::Duration> silence = nullptr);
 
+// Whether the other end of a connection has thrown `exception`: it was reached, and refuses.
+bool isOfOtherEnd(const kj::Exception& exception);
+
 // One end of a connection. Unlike Cap'n Proto's TwoPartyClient it has limits, owns its stream, and
 // serves either end.
 //

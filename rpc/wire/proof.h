@@ -2,7 +2,7 @@
 // of them reads anything else.
 //
 // The calling end sends its name and a number drawn at random. The accepting end answers with its
-// own name, another random number, and a code that only those can compute who know the job's secret
+// own name, another random number, and a code that only an end with the job's secret can compute
 // (HMAC-SHA-256 over both names and both numbers). Then the calling end sends a code in turn. The
 // two codes differ in a word for the direction. So nobody can record a proof and use it again, send
 // it back, or use it for another role. Each message has a fixed length, 192 bytes in all, and no
@@ -38,11 +38,11 @@ constexpr kj::StringPtr TLS_ONLY_THERE =
 constexpr kj::StringPtr TLS_ONLY_HERE =
     "it does not use TLS, and this role does (cluster.tls = true)"_kj;
 
-// The calling end's part. Resolves when the other end of `stream` has proven that it is `other`, to
-// a secret that only the two ends of this connection know. Rejects with FAILED if the other end
-// proves something else or is not this program, and with DISCONNECTED if it closes the connection;
-// the description is a sentence about "it". Has no time-out. All arguments must outlive the
-// promise.
+// The calling end's part. Resolves when the other end of `stream` has proven that it is `other`.
+// The result is a secret that only the two ends of this connection know. Rejects with FAILED if the
+// other end proves something else or is not this program, and with DISCONNECTED if it closes the
+// connection; the description is a sentence about "it". Has no time-out. All arguments must outlive
+// the promise.
 kj::Promise<Secret> proveAsCaller(
     kj::AsyncIoStream& stream, const Identity& own, kj::StringPtr other);
 

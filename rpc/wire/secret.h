@@ -8,13 +8,13 @@
 
 namespace rpc {
 
-// 32 bytes. Its memory is overwritten when it goes.
+// 32 bytes. The destructor overwrites them.
 class Secret {
 public:
   static constexpr size_t BYTES = 32;
 
-  // The secret that everybody knows: of a job that has none. Proofs by it only show that both ends
-  // are this program.
+  // The secret that everybody knows, for a job without a secret of its own. Proofs by it only show
+  // that both ends are this program.
   Secret() = default;
   // Draws a new one from the system.
   static Secret random();
@@ -22,7 +22,7 @@ public:
   static kj::Maybe<Secret> parse(kj::StringPtr digits);
   ~Secret();
 
-  // Whether strangers do not know it.
+  // False for the secret that everybody knows.
   bool isSet() const;
   // Returns 64 lower-case hexadecimal digits, for parse(). Nobody overwrites that text.
   kj::String digits() const;

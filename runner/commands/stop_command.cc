@@ -18,8 +18,8 @@ namespace runner {
 
 namespace {
 
-// A launcher takes all roles down within 10 s.
-constexpr uint END_LIMIT_S = 60;
+// A launcher takes all roles down within 10 s. A sweep in the queue of Slurm gives up after 120 s.
+constexpr uint END_LIMIT_S = 150;
 
 // Returns the process that works on `folder`. Null if it has ended meanwhile.
 kj::Maybe<kj::AutoCloseFd> launcherOf(const RunFolder& folder) {
@@ -80,8 +80,9 @@ bool cancelJobOf(const RunFolder& folder) {
 kj::MainFunc StopCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
       "Ends a run or a sweep as Ctrl-C in its terminal would, waits until no process of it is "
-      "left, and says how it ended. RUN is the folder of a run, or that of an experiment: then its "
-      "newest run. If the run has ended already, does nothing and ends with exit code 0.\n"
+      "left, and says how it ended. RUN is the folder of a run, or the folder of an experiment, "
+      "which stands for its newest run. If the run has ended already, does nothing and ends with "
+      "exit code 0.\n"
       "\n"
       "  runner stop runs/fashion_mnist_dist_sync\n"
       "  runner stop runs/fashion_mnist_dist_sync/3")

@@ -148,7 +148,7 @@ kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address) {
         kj::str("somebody between this machine and the coordinator at ", address,
             " changes what they send: its TLS does not belong to its proof"));
   }
-  if (e.getDescription().startsWith("remote exception: ")) return e;
+  if (rpc::isOfOtherEnd(e)) return e;
   return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
       kj::str("what answers at ", address, " is not a coordinator of runner, or it ended"));
 }

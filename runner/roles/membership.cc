@@ -209,8 +209,10 @@ public:
     // The coordinator may have sent the end of the job before it left. `left` waits until that is
     // read.
     auto beats = beating.catch_([](kj::Exception&& e) -> kj::Promise<void> {
-      if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
-      return kj::mv(e);
+      bool isGone = e.getType() == kj::Exception::Type::DISCONNECTED && !rpc::isOfOtherEnd(e);
+      if (isGone) return kj::NEVER_DONE;
+      // The job may go on without this role, which was stopped for a while.
+      return kj::evalLast([e = kj::mv(e)]() mutable { kj::throwFatalException(kj::mv(e)); });
     });
     // A coordinator that leaves drops our Member too. `left` explains it better.
     auto heard = told.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });
@@ -227,17 +229,21 @@ public:
     auto request = session().reportRequest();
     request.initEvent().initFailed().setReason(reason);
     request.setLostPeer(isOfOther);
-    // How the coordinator was lost. Null if it was not.
-    using Loss = kj::Maybe<kj::StringPtr>;
-    auto taken = request.send().then([](auto&&) -> Loss { return nullptr; },
-        [](kj::Exception&&) -> Loss { return COORDINATOR_GONE; });
-    auto late = timer.afterDelay(1 * kj::SECONDS).then([]() -> Loss { return DUMB; });
+    // Why the coordinator has not taken the report. Null if it has.
+    using Problem = kj::Maybe<kj::String>;
+    auto taken = request.send().then([](auto&&) -> Problem { return nullptr; },
+        [this](kj::Exception&& e) -> Problem {
+          // The job may go on without this role.
+          if (rpc::isOfOtherEnd(e)) return reasonOf(e);
+          return kj::str("the coordinator at ", coordinator, COORDINATOR_GONE);
+        });
+    auto late = timer.afterDelay(1 * kj::SECONDS).then([this]() -> Problem {
+      return kj::str("the coordinator at ", coordinator, DUMB);
+    });
     return taken.exclusiveJoin(kj::mv(late))
-        .then([this, isOfOther, reason = kj::mv(reason)](Loss loss) mutable {
-          KJ_IF_MAYBE(how, loss) {
-            if (isOfOther) {
-              return kj::str("the coordinator at ", coordinator, *how, "; noticed here: ", reason);
-            }
+        .then([isOfOther, reason = kj::mv(reason)](Problem problem) mutable {
+          KJ_IF_MAYBE(why, problem) {
+            if (isOfOther) return kj::str(*why, "; noticed here: ", reason);
           }
           return kj::mv(reason);
         });

@@ -40,7 +40,9 @@ kj::String whyNotStarted() {
 kj::String reasonOf(const kj::Exception& exception) {
   constexpr kj::StringPtr REMOTE = "remote exception: "_kj;
   auto text = kj::str(exception.getDescription());
+  bool isRemote = false;
   while (const char* at = strstr(text.cStr(), REMOTE.cStr())) {
+    isRemote = true;
     text = kj::str(text.slice(0, at - text.cStr()), at + REMOTE.size());
   }
   // A reader of the launcher's pipe would take lines within a message for further messages.
@@ -49,7 +51,7 @@ kj::String reasonOf(const kj::Exception& exception) {
   }
   // The text may name a file, but the file is not the problem: memory is.
   if (contains(text, "std::bad_alloc") || contains(text, "Cannot allocate memory")) {
-    KJ_IF_MAYBE(limit, limitOn(RLIMIT_AS)) {
+    KJ_IF_MAYBE(limit, isRemote ? nullptr : limitOn(RLIMIT_AS)) {
       return kj::str("memory ran out: the limit (`ulimit -v`) is ", *limit / KILOBYTE,
           " kB; raise it: `ulimit -v unlimited`");
     }
@@ -60,6 +62,7 @@ kj::String reasonOf(const kj::Exception& exception) {
   // The file does not matter, and often it has no name. A limit of the whole system has another way
   // out.
   if (contains(text, "Too many open files") && !contains(text, "Too many open files in system")) {
+    if (isRemote) return kj::str(text, "; raise the limit of that process (`ulimit -n`)");
     KJ_IF_MAYBE(limit, limitOn(RLIMIT_NOFILE)) {
       return kj::str("cannot open more files: the limit (`ulimit -n`) is ", *limit,
           "; raise it: `ulimit -n 4096`");

@@ -31,6 +31,12 @@ TEST_CASE("reasonOf: names the limit on open files, and no system call") {
             "; raise it: `ulimit -n 4096`"));
 }
 
+TEST_CASE("reasonOf: names no limit of this process if another process has reached its own") {
+  CHECK(reason("remote exception: memfd_create(): Too many open files") ==
+        "memfd_create(): Too many open files; raise the limit of that process (`ulimit -n`)");
+  CHECK(reason("remote exception: std::bad_alloc").startsWith("memory ran out: make "));
+}
+
 // Sets a lower limit on `resource` while this object lives.
 struct Limited {
   __rlimit_resource resource;
@@ -55,6 +61,7 @@ TEST_CASE("reasonOf: names a limit on memory, and does not blame a file") {
     CHECK(reason(text) ==
           "memory ran out: the limit (`ulimit -v`) is 1125899906842624 kB; raise it: "
           "`ulimit -v unlimited`");
+    CHECK(reason(kj::str("remote exception: ", text)).startsWith("memory ran out: make "));
   }
 }
 

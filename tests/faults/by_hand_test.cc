@@ -427,6 +427,25 @@ TEST_CASE("roles started by hand notice that their coordinator is stopped") {
   }
 }
 
+TEST_CASE("a worker that wakes up after the job has gone on without it says so, and ends") {
+  for (auto transport: {"auto", "tcp"}) {
+    CAPTURE(transport);
+    auto lines = kj::str("[cluster]\nsilence_timeout_s = 2\non_loss = \"continue\"\n",
+        "[kvstore]\ntransport = \"", transport, "\"\n");
+    JobByHand job(endlessWith(lines));
+    REQUIRE(job.coordinator->waitForOutput("Batch [20]"));
+    job.workers[1]->kill(SIGSTOP);
+    REQUIRE(job.coordinator->waitForErrors("worker 1 was lost"));
+    job.workers[1]->kill(SIGCONT);
+    auto ended = job.workers[1]->wait(FAILS_WITHIN_S);
+    INFO(ended.errors);
+    CHECK(ended.exitCode != 0);
+    CHECK(contains(ended.errors, "error: the job goes on without"));
+    CHECK_FALSE(contains(ended.errors, "could not be reached"));
+    CHECK_FALSE(job.workers[0]->hasEnded());
+  }
+}
+
 TEST_CASE("a role says that what answers at the address is not a coordinator") {
   Stranger web;
   auto place = kj::str("127.0.0.1:", web.port);
