@@ -23,7 +23,7 @@ constexpr configs::RealLimits GREY_LEVELS = {.atLeast = 0, .atMost = 255};
 void readPadding(configs::Reader& reader, AugmentConfig& config) {
   config.pad = reader.integer("pad",
       "Pixels around the stored image that a random crop may include. The program computes them "
-      "when it crops and stores no padded image. A crop in the middle includes some only if it is "
+      "when it crops and stores no padded image. A centre crop includes padding only if it is "
       "larger than the image.",
       SIDES, 0);
   config.padMode = configs::chooseWord(reader, "pad_mode",
@@ -190,11 +190,11 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   }
   config.cutout = reader
                       .maybeInteger("cutout",
-                          "Side of a square in each training image that is set to 0 after "
-                          "everything else, in pixels: to `mean`, if that is set. Its centre is "
-                          "any pixel of the image, so it "
-                          "may reach over the edge (DeVries and Taylor 2017, arXiv 1708.04552). "
-                          "GPUs leave this to the readers, too. Absent = 0 = none.",
+                          "Side, in pixels, of a square in each training image that is set to 0 "
+                          "after everything else. If `mean` is set, 0 stands for the mean. Its "
+                          "centre is any pixel of the image, so it may reach over the edge "
+                          "(DeVries and Taylor 2017, arXiv 1708.04552). GPUs leave this to the "
+                          "readers, too. Absent = 0 = none.",
                           SIDES)
                       .orDefault(0);
   return config;

@@ -27,9 +27,10 @@ private:
 // Returns the SHA-256 of `bytes` as 64 lower-case hexadecimal digits.
 kj::String sha256Hex(kj::ArrayPtr<const kj::byte> bytes);
 
-// Returns the CRC-32 (that of zlib and PNG) of some bytes and then `bytes`, where `before` is the
-// CRC-32 of the former. That of no bytes is 0. It reads several times as many bytes per second as a
-// SHA-256. It finds accidental damage, but not what somebody has changed on purpose.
+// Returns the CRC-32 (as in zlib and PNG) of a sequence of bytes that ends with `bytes`. `before`
+// is the CRC-32 of the bytes in front of these, and 0 if there are none. A CRC-32 is several times
+// as fast as a SHA-256. It reveals accidental damage, but not changes that somebody made on
+// purpose.
 uint32_t crc32(kj::ArrayPtr<const kj::byte> bytes, uint32_t before = 0);
 
 }  // namespace io

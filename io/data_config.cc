@@ -127,7 +127,8 @@ Chunks readChunks(configs::Reader& reader, RecordOrder order) {
   }
   Chunks chunks;
   chunks.records = reader.integer(KEYS[0],
-      "With `order = \"chunks\"`: records per chunk. Chunks begin at another record in each pass.",
+      "With `order = \"chunks\"`: records per chunk. In each pass, chunks begin at different "
+      "records.",
       RECORDS, 128);
   chunks.window = reader.integer(KEYS[1],
       "With `order = \"chunks\"`: how many chunks are drawn at a time. Their records are read in "
@@ -165,8 +166,8 @@ void readLabelFiles(configs::Reader& reader, DataConfig& config) {
       "first line of `labels.tsv` is `#path<TAB>label<TAB>name`, the third "
       "column holds the name of the class.");
   config.validationLabels = reader.maybePath("validation_labels",
-      "The same for the images of `validation_source`, or, without it, for those images of "
-      "`source` that are for validation.");
+      "Like `labels`, but for the images of `validation_source`. Without `validation_source`, the "
+      "images of `source` that this file names are for validation.");
   config.classNames = reader.maybePath("class_names",
       "For `image_folder`: a file with one line per class, by label, that holds its name. If every "
       "class is a folder whose name begins one of the lines, as in ImageNet's synset_words.txt, "

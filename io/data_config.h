@@ -97,8 +97,8 @@ struct DataConfig {
   // Of data sets whose classes have names: the classes whose images are used, by their new labels.
   // Empty: all of them.
   kj::Array<kj::String> classes;
-  // A folder with the packed records, which a launcher has copied to this machine: no key, but an
-  // option of a role. Nothing is imported then.
+  // A folder with the packed records, which a launcher has copied to this machine. It is not a key
+  // of the file, but an option of `runner role`. If it is set, nothing is imported.
   kj::Maybe<kj::String> copy;
   uint batchSize;               // images per step and worker
   configs::Span batchSizeSpan;  // of batch_size's value, or of [data] if the key is absent

@@ -18,11 +18,11 @@ struct ChosenPlan {
 // Asks for these plans, which a run has computed with so far. Call it before programs are made.
 void wantPlans(kj::Array<ChosenPlan> plans);
 
-// Returns the plan that somebody has asked for. Null if nobody has. A device calls it before it
-// chooses.
+// Returns the plan that wantPlans() has asked for. Null if there is none for this problem. A device
+// calls it before it chooses.
 kj::Maybe<kj::String> wantedPlan(kj::StringPtr problem);
-// Notes which plan a device has chosen. `name` is another one than the wanted one if the device
-// does not have that.
+// Notes which plan a device has chosen. `name` differs from wantedPlan() if the device does not
+// have that plan.
 void noteChosenPlan(kj::StringPtr problem, kj::StringPtr name);
 
 // Returns all that were chosen so far, in the order of their problems.

@@ -17,8 +17,8 @@ struct RowShare {
   Range rows;
 };
 
-// Deals a batch over programs that share it, and gathers what they computed. It has no threads, and
-// does not ask the programs to work.
+// Divides a batch among programs, and gathers what they computed. It has no threads, and does not
+// ask the programs to work.
 class RowShares {
 public:
   // Adds a program. Call it in the order of the rows, which together make a batch. All programs
@@ -41,7 +41,7 @@ private:
   uint classes = 0;
 };
 
-// Makes a program whose batch is dealt over `targets`. Uses Backend::lowerGroup if all targets
+// Makes a program whose batch is divided among `targets`. Uses Backend::lowerGroup if all targets
 // share a backend that has it. options.threads is per device. options.device is ignored. The
 // calling thread runs the first device, and one thread runs each of the others. They wait without
 // spinning.

@@ -15,7 +15,8 @@ static constexpr size_t bytesOf(Element element) {
   return element == Element::FLOAT32 ? 4 : 2;
 }
 
-// The bits of a bfloat16, which is the upper half of a float: its exponent, and 8 of its 24 digits.
+// The bits of a bfloat16, which is the upper half of a float: its sign, its exponent, and 8 of its
+// 24 significant bits.
 struct Bfloat16 {
   uint16_t bits;
 };

@@ -5,7 +5,7 @@ using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("rpc");
 
 # The parameters of a model are one flat array of float32. Both sides cut it into the same slices,
-# and deal the slices to the servers by the same rule (rpc/placement.h). A slice is named by its
+# and assign the slices to the servers by the same rule (rpc/placement.h). A slice is named by its
 # number in the whole cut. Its server keeps its values, the optimizer's state and the round, and is
 # the only one who changes them.
 #
@@ -47,8 +47,8 @@ interface ShardService {
   hello @0 (rank :UInt32, workers :UInt32, mode :Text, placement :UInt64, shard :UInt32,
       since :UInt64) -> (session :ShardSession);
   # Opens the session of worker `rank` (from 0) of `workers`. `mode` says how pushes are counted and
-  # what travels. `placement` is the digest of keys, cut and deal. `shard` is the server that the
-  # worker wants to reach. Refused if any of them differs from what the server was started with.
+  # what travels. `placement` is Placement::digest(). `shard` is the server that the worker wants to
+  # reach. Refused if any of them differs from what the server was started with.
   # `since` is the step at which the worker has become a member of the job, 0 at the beginning. By
   # it, the server refuses a lost worker whose place another worker has taken.
   # A further hello of the same rank ends its former session. With it, a worker comes back after its

@@ -1,4 +1,4 @@
-// rpc/placement.h: cuts keys into slices, and deals slices to shards. Pure.
+// rpc/placement.h: cuts keys into slices, and assigns slices to shards. Pure.
 #pragma once
 
 #include <kj/array.h>
@@ -52,7 +52,7 @@ struct Placement {
   double largestShare() const;
   // Returns the slices of floats [begin, end) of the flat array. Both must be borders of slices.
   SliceRange slicesOf(uint64_t begin, uint64_t end) const;
-  // Returns a number that two placements share only if they cut and deal alike (FNV-1a, 64 bits).
+  // Returns a hash of how keys are cut and of which shard holds each slice (FNV-1a, 64 bits).
   // Worker and server compare it in `hello`.
   uint64_t digest() const;
 };
@@ -66,11 +66,11 @@ struct PlacementRule {
 };
 extern const kj::ArrayPtr<const PlacementRule> PLACEMENTS;
 
-// Cuts keys into slices, and deals these by `rule`. All slices of a key have the same size, a
-// multiple of 16 floats, but its last slice may be smaller. A slice has at most `sliceBytes`. It
-// also has at most a 64th of the whole model, or 4 KiB if that is more. Therefore a small model,
-// too, has enough slices to share them evenly. A key that is not splittable is one slice, whatever
-// its size. `keys` ascend without gaps from offset 0; shards ≥ 1.
+// Cuts keys into slices, and assigns these to shards by `rule`. All slices of a key have the same
+// size, a multiple of 16 floats, but its last slice may be smaller. A slice has at most
+// `sliceBytes`. It also has at most a 64th of the whole model, or 4 KiB if that is more. Therefore
+// a small model, too, has enough slices to share them evenly. A key that is not splittable is one
+// slice, whatever its size. `keys` ascend without gaps from offset 0; shards ≥ 1.
 Placement place(
     kj::ArrayPtr<const Key> keys, uint64_t sliceBytes, uint shards, const PlacementRule& rule);
 

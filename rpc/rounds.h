@@ -79,7 +79,7 @@ kj::String KJ_STRINGIFY(const Rounds& rounds);
 struct Round {
   uint64_t number;                        // how many updates the slice had before
   kj::ArrayPtr<const float> gradientSum;  // of the round's pushes, each a sum over a batch
-  uint divisor = 1;                       // pushes whose images the sum is divided by
+  uint divisor = 1;                       // the sum is divided by the images of so many pushes
   // How many updates came between the values that the sum was computed on and the current ones, if
   // the mode tells it; else 0.
   uint64_t staleness = 0;

@@ -1,4 +1,5 @@
-// rpc/trace.h: records what happens when in one role, in memory that is allocated beforehand.
+// rpc/trace.h: records the events of one role with their times, in memory that is allocated
+// beforehand.
 #pragma once
 
 #include <kj/array.h>

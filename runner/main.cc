@@ -74,8 +74,8 @@ public:
     add("explain", explain, "show the resolved plan");
     add("run", run, "run an experiment, and print its result table");
     add("ps", ps, "list the runs in progress");
-    add("attach", attach, "follow a run that goes on");
-    add("stop", stop, "end a run that goes on");
+    add("attach", attach, "follow a run in progress");
+    add("stop", stop, "end a run in progress");
     add("scale", scale, "change how many workers a run has");
     add("table", table, "print the table of runs, and write their report");
     add("evaluate", evaluate, "compute the validation figures of a trained network");

@@ -91,8 +91,8 @@ public:
             "Default: labels.tsv in or beside the source, or else the folders of the images.")
         .addOptionWithArg({"validation-labels"}, KJ_BIND_METHOD(*this, setValidationLabels),
             "<file>",
-            "The same for the images of --validation-source, or, without it, for the images of the "
-            "source that are for validation.")
+            "Like --labels, but for the images of --validation-source. Without that option, the "
+            "images of the source that this file names are for validation.")
         .addOptionWithArg({"class-names"}, KJ_BIND_METHOD(*this, setClassNames), "<file>",
             "For image_folder: a file with the name of one class per line, by label.")
         .addOptionWithArg({'e', "encoding"}, KJ_BIND_METHOD(*this, setEncoding), "<word>",

@@ -164,7 +164,8 @@ public:
   // empty.
   kj::ArrayPtr<const Entry> entries(kj::StringPtr key, kj::StringPtr doc);
 
-  // Reads one of the entries of `key` that holds a table whose keys are ours, by `read(Reader&)`.
+  // Reads the value of `entry`, which is one of entries(key), as a table with fixed keys, by
+  // `read(Reader&)`.
   template <typename Func>
   auto entry(kj::StringPtr key, const Entry& entry, Func&& read);
 
@@ -189,8 +190,8 @@ public:
   void error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help = nullptr,
       kj::ArrayPtr<const kj::StringPtr> others = nullptr);
 
-  // Reports `key` with error(), if the file has it: its table may hold it, but not beside `others`.
-  // Counts as one read of the key.
+  // For a key that does not go together with the values of `others`. If the file has the key, and
+  // no getter has read it, reports it with error() and counts it as read.
   void refuse(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help,
       kj::ArrayPtr<const kj::StringPtr> others);
 

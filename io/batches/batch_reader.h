@@ -24,8 +24,8 @@ struct BatchPlan {
   bool isLastView = true;
 };
 
-// A batch in the ring. A reader thread owns it from claiming until it is filled. next() owns it
-// from handing it out until the next call.
+// A batch in the ring. A reader thread owns a slot from the moment at which it claims the slot
+// until the slot is filled. Then the caller of next() uses the slot until its next call of next().
 struct BatchSlot {
   BatchPlan plan;
   kj::Array<uint64_t> records;
@@ -48,7 +48,9 @@ struct BatchWork {
   Kind kind;
   BatchForm::Word form;
   kj::ArrayPtr<const int32_t> labels;  // see BatchForm
-  kj::Maybe<ImageShape> stored;        // of BYTES. Null if the readers crop them
+  // The shape of all images before they are cropped. Null if images differ in shape, or if crops
+  // are resized.
+  kj::Maybe<ImageShape> stored;
   const RecordDb& records;
   Augmenter augmenter;
   uint64_t seed;

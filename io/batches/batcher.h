@@ -26,13 +26,15 @@ struct BatchForm {
 };
 
 // Returns the augmentation of the data set's images. The data set, which must be that of `config`,
-// must outlive the result. `stored` is the shape of the images of BYTES: if all images have one
-// shape, that shape; if not, or if crops are resized, the shape of the batch.
+// must outlive the result. Its member `stored` is the shape of the images in a batch of form BYTES.
+// That is the common shape of all stored images. If they differ in shape, or if crops are resized,
+// it is Dataset::batchShape().
 Augmenter augmenterOf(const Dataset& dataset, const DataConfig& config);
 
-// Whether batches can have the form BYTES. If images differ in shape, or crops are resized, the
-// readers crop them, and only mirroring is left to the caller. Some augmentations do not leave
-// bytes when they crop, and others need the whole image in floats.
+// Whether batches can have the form BYTES. False if the augmentation needs whole images in floats
+// (Augmenter::finishes()). Also false if images differ in shape and a crop may not consist of bytes
+// (Augmenter::canCut()). If images differ in shape, or if crops are resized, the readers crop the
+// images, and only mirroring is left to the caller.
 bool canReadBytes(const Dataset& dataset, const Augmenter& augmenter);
 
 // The images of one step. Valid until the next call of Batcher::next().

@@ -14,15 +14,15 @@ namespace io {
 // chunks that were drawn at random. Its records are read in random order before those of the next
 // window. The same on every machine. For one thread.
 //
-// Chunks begin at a random record, and the last record is followed by the first one. So records
-// that share a chunk in one order share none in another. What is left behind the last whole chunk
-// is read in the last window.
+// Chunks begin at a random record, and the last record is followed by the first one. So the borders
+// between chunks differ from order to order: records that share a chunk in one order may be in
+// different chunks in another. Records after the last whole chunk are read in the last window.
 class ChunkOrder {
 public:
   ChunkOrder(uint64_t n, Chunks chunks, uint64_t seed, uint64_t a, uint64_t b);
 
-  // Returns the record at `place`, which is below n. Any place can be asked for. Places of one
-  // window one after another are faster.
+  // Returns the record at `place`, which is below n. Places may come in any order. It is faster to
+  // ask for all places of one window before those of the next.
   uint64_t at(uint64_t place);
 
 private:

@@ -39,7 +39,8 @@ kj::Array<float> firstImages(const Dataset& dataset, const DataConfig& config, u
     }
   }
   if (filled == 0)
-    configs::fail("none of the first ", count, " training images can be read: ", db.path());
+    configs::fail("none of the first ", count, " training images in ", db.path(),
+        " can be read. Check its records with `runner data verify`");
   return kj::heapArray<float>(pixels.slice(0, filled).asConst());
 }
 

@@ -30,12 +30,14 @@ public:
   // archive is damaged or ends early. Throws if a zip or tar has two files or folders to which
   // composed() gives one name. For other formats, this cannot be detected.
   virtual kj::Maybe<kj::StringPtr> next() = 0;
-  // The label that the source itself gives to that file. Only RecordIO files have labels.
+  // The label that the source itself gives to the file that next() returned last. Only RecordIO
+  // files have labels.
   virtual kj::Maybe<uint32_t> label() const { return nullptr; }
-  // Returns the content of that file. Call once per file. Throws if the file cannot be read. Throws
-  // before taking memory if it is larger than `bytesMax`. The text begins with a verb ("has more
-  // than …"), so that the caller can put the file's name before it. next() may be called after an
-  // exception. It throws if the archive itself cannot be read further.
+  // Returns the content of the file that next() returned last. Call it at most once per file.
+  // Throws if the file cannot be read. Throws before taking memory if it is larger than `bytesMax`.
+  // The text begins with a verb ("has more than …"), so that the caller can put the file's name
+  // before it. next() may be called after an exception. It throws if the archive itself cannot be
+  // read further.
   virtual kj::Array<kj::byte> read(size_t bytesMax) = 0;
 
   // What next() has skipped so far. notRegular(): entries that are neither regular files nor

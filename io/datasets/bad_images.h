@@ -16,12 +16,12 @@ constexpr kj::StringPtr BAD_IMAGES_FILE = "bad_images.txt"_kj;
 // same way.
 class BadImages {
 public:
-  // Reads what `folder` has, if it has such a file.
+  // Reads BAD_IMAGES_FILE in `folder`, if it exists.
   explicit BadImages(kj::StringPtr folder);
 
   // Returns why image `number` was left out. Null if it was not. Valid until the next add().
   kj::Maybe<kj::StringPtr> find(uint64_t number) const;
-  // Writes this to the file at once.
+  // Notes that image `number` was left out, and writes that to the file at once.
   void add(uint64_t number, kj::StringPtr reason);
 
 private:

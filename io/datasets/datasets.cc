@@ -232,7 +232,7 @@ ImageShape someShape(const RecordDb& db, const DataConfig& config) {
     }
     KJ_IF_MAYBE(found, shape) return *found;
   }
-  configs::fail("no record of ", db.path(), " can be read");
+  configs::fail("no record of ", db.path(), " can be read. `runner data verify` names the causes");
 }
 
 // Checks that records, which may have been packed by another program, have the short side that
@@ -326,7 +326,7 @@ private:
       if (!reaches && !config.augment.resizes()) {
         configs::fail("data.augment.crop = ", config.augment.crop, " is larger than the images of ",
             placeOf(config), ", which have ", sizeOf(*shape), " pixels",
-            padding > 0 ? " without data.augment.pad" : "");
+            padding > 0 ? " without data.augment.pad" : "", ". Set a smaller crop");
       }
       return result;
     }

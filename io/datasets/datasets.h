@@ -67,9 +67,9 @@ kj::Own<Dataset> openDataset(
 
 // Asks the servers whether the images of `config` that lie at addresses have changed since they
 // were imported. If so, the next openDataset(), also of other processes with the same cache,
-// imports them anew. Otherwise openDataset() asks only if it has to import. If a server does not
-// answer, openDataset() uses the records that were imported from there before, and `warn` says so.
-// Throws if there are no such records.
+// imports them anew. Without a call of this function, openDataset() asks the servers only if it has
+// to import. If a server does not answer, openDataset() uses the records that were imported from
+// there before, and `warn` says so. Throws if there are no such records.
 void lookForChanges(const DataConfig& config, Progress progress, Warn warn = &configs::warn);
 
 // Reports an error if `config` needs the user's own images, and neither `config` nor the

@@ -264,7 +264,7 @@ TEST_CASE("openDataset: messages name the source of images, not their folder in 
   config.augment.crop = 17;
   CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
         kj::str("data.augment.crop = 17 is larger than the images of ", scratch.path("images"),
-            ", which have 16×16 pixels"));
+            ", which have 16×16 pixels. Set a smaller crop"));
 }
 
 TEST_CASE(

@@ -19,8 +19,8 @@ kj::String shownAddress(kj::StringPtr address);
 kj::String fileNameOf(kj::StringPtr address);
 
 // Downloads `address` (http, https, file; by libcurl, following redirections) into the new file
-// `path`. Throws if there is nothing at the address, if it sends more than `bytesMax`, or if it
-// sends nothing for a minute. Leaves no file then.
+// `path`. Throws, and leaves no file, if there is nothing at the address, if the server sends more
+// than `bytesMax` bytes, or if it sends nothing for a minute.
 void download(kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Progress& progress);
 
 // What a server says of the file at an address.
@@ -37,7 +37,8 @@ RemoteFile lookUp(kj::StringPtr address, Progress& progress);
 
 // How often, and after which pauses, a download that broke off is tried again.
 struct Patience {
-  kj::uint attempts = 7;  // failed ones in a row, without one new byte, that end the download
+  // The download ends after so many failed attempts in a row that brought no new byte.
+  kj::uint attempts = 7;
   kj::Duration pause =
       1 * kj::SECONDS;  // before the second attempt; each later one is twice as long
 };

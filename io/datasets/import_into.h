@@ -36,9 +36,9 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
 void removeUnfinished(
     kj::StringPtr cache, kj::StringPtr own, kj::ArrayPtr<const RemoteFile> remote);
 
-// Whether this process is writing an import. If the process ends meanwhile, it leaves a folder that
-// the next import removes or goes on with. An exception from `progress` removes it at once, unless
-// it holds a download. Signal handlers may call this function.
+// Whether this process is writing an import. If the process ends meanwhile, it leaves a folder,
+// which the next import removes or continues. If `progress` throws instead, the folder is removed
+// at once, unless it holds a download. Signal handlers may call this function.
 bool isImporting();
 
 // Returns the sentences on what the import into `folder` left out, as Dataset::leftOut() does.

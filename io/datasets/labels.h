@@ -66,9 +66,9 @@ kj::Array<kj::String> namesOfFolders(kj::ArrayPtr<const kj::String> folders);
 // become classes. Throws if some images lie beside all the folders of the others.
 Labels labelsByFolder(const DataConfig& config, kj::StringPtr images, kj::Array<kj::String> paths);
 
-// Labels images by folder, with the numbers that `classes` (folders, by label) have for others: a
-// folder is the class of the same path, or else the only one of the same last name. Throws if there
-// is no such class.
+// Labels images by folder, with the labels of other images, such as the training images. `classes`
+// are the folders of those images, by label. A folder is the class of the same path, or else the
+// only class of the same last name. Throws if there is no such class.
 Labels labelsByKnownFolder(
     kj::StringPtr images, kj::Array<kj::String> paths, kj::ArrayPtr<const kj::String> classes);
 

@@ -17,10 +17,10 @@ using RemoteFiles = kj::Array<RemoteFile>;
 // Asks the servers for the files of `config`. Throws, naming the setting, if one is not there.
 RemoteFiles lookUpFiles(const DataConfig& config, Progress& progress);
 
-// Keeps in the cache, which exists, what the servers said.
+// Writes to the cache what the servers said about `files`. The folder of the cache must exist.
 void keepFiles(kj::ArrayPtr<const RemoteFile> files);
-// Returns what the servers said when this machine last kept it. Null if it has not kept it for each
-// file of `config`.
+// Returns what keepFiles() has written last about the files of `config`. Null if it has written
+// nothing about one of them.
 kj::Maybe<RemoteFiles> keptFiles(const DataConfig& config);
 
 // Returns a line that changes when the file at `address`, which is one of `files`, changes.
@@ -39,7 +39,8 @@ bool hasDownload(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
 // end. Returns whether there were any. An image in an archive may still be damaged.
 bool removeDamaged(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
 
-// Lets `place` be the file in `into` if it is the address of one of `files`.
+// If `place.images` is the address of one of `files`, replaces it by the path of the download in
+// `into`.
 void useDownload(ImagePlace& place, kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
 // Returns `text` with the addresses in place of the paths of the downloads in `into`, which the
 // user does not know.

@@ -83,12 +83,13 @@ public:
 
   // Applies what needs a whole image to `image`, which the functions above have written.
   void finish(const Augmentation& augmentation, kj::ArrayPtr<float> image) const;
-  // Whether training images need that.
+  // Whether training images need finish().
   bool finishes() const { return colours.any() || cutout > 0; }
 
   // Writes the pixels of the crop to `out`, which has the size of `shape`: planes of bytes as they
-  // are stored, not mirrored. For callers that apply the rest elsewhere. Call it only if canCut():
-  // a `pad_value` may not be a byte.
+  // are stored, not mirrored. For callers that apply the rest elsewhere. Call it only if canCut()
+  // returns true. It returns false for Padding::VALUE with a `pad_value` that is not a whole number
+  // from 0 to 255.
   void cut(ImageView image, Augmentation augmentation, kj::ArrayPtr<kj::byte> out) const;
   bool canCut() const;
 

@@ -44,7 +44,8 @@ KeptImage ImageFitter::fit(kj::ArrayPtr<const kj::byte> file) {
 
 KeptImage ImageFitter::cover(kj::ArrayPtr<const kj::byte> file, ImageShape shape) {
   if (shape.channels != 1 && shape.channels != 3) {
-    configs::fail("the network wants ", shape.channels, " channels, and an image has 1 or 3");
+    configs::fail("cannot be used: the network takes images of ", shape.channels,
+        " channels, and an image file gives 1 or 3");
   }
   auto image = pixelsOf(file, tools.decoder);
   uint height = image.shape.height, width = image.shape.width;

@@ -44,8 +44,9 @@ private:
   struct Side {
     uint size = 0;         // of the new image
     kj::Array<Taps> taps;  // one per new pixel
-    // As many weights per new pixel: an even number, of which those behind its taps are 0. Each
-    // weight stands there once or several times.
+    // `weights` holds `tapsMax` weights for each new pixel. `tapsMax` is even. Weights after the
+    // last tap of a pixel are 0. Each weight is stored `copies` times, one after the other: see
+    // set().
     uint tapsMax = 0;
     kj::Array<float> weights;
 

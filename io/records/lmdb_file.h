@@ -22,8 +22,8 @@ using kj::uint;
 class LmdbFile {
 public:
   // Reads and checks only the two meta pages, so that a large file opens as fast as a small one.
-  // Throws a clause without the path ("page 0 of the file is damaged"). `lost` is the sentence that
-  // mapFile() prints if it ends the process.
+  // The description of an exception is a clause without the path ("page 0 of the file is damaged").
+  // `lost` is the sentence that mapFile() prints if it ends the process.
   LmdbFile(kj::StringPtr path, kj::StringPtr lost);
   KJ_DISALLOW_COPY(LmdbFile);
 

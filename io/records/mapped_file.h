@@ -7,7 +7,7 @@
 namespace io {
 
 // Returns the content of the file at `path`, which stays mapped as long as the result lives. Throws
-// a clause without the path.
+// if the file cannot be mapped. The description is a clause without the path ("the file is empty").
 //
 // Nobody may write to the file meanwhile. If it becomes shorter or its disk fails, reading the
 // missing part cannot return. The process then ends with exit code 1 and prints `error: LOST` on

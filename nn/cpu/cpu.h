@@ -20,10 +20,10 @@ namespace nn {
 // to reach the other code.
 extern const Backend CPU;
 
-// What AUTO stands for on a level of instructions. It is a fixed choice, so that all hosts of a job
-// and every repetition agree. BF16 is for AMX only: "avx512" does not say whether there is
-// AVX512_BF16. Where there is, BF16 is 1.3 to 1.5 times as fast as FP32 for inception and residual
-// networks, but slower for lenet.
+// Returns the precision that AUTO stands for at a level of nn/cpu/instruction_set.h. The choice is
+// fixed, so that all hosts of a job and every repetition agree. BF16 is for AMX only: "avx512" does
+// not say whether there is AVX512_BF16. Where there is, BF16 is 1.3 to 1.5 times as fast as FP32
+// for inception and residual networks, but slower for lenet.
 Precision automaticPrecision(kj::StringPtr level);
 
 // Throws FAILED, with a sentence for the user, if the CPU has no instructions for this precision.

@@ -34,7 +34,7 @@ struct Norm {
 // output. Each may be a run of the channels in a buffer: see Place.
 kj::Own<Task> takeStatistics(const Norm& norm, Place y);
 kj::Own<BatchTask> combineStatistics(const Norm& norm);
-// Replaces both in validation: takes the moving statistics.
+// In validation, replaces takeStatistics() and combineStatistics(): uses the moving statistics.
 kj::Own<BatchTask> takeMoving(const Norm& norm);
 kj::Own<Task> normalise(const Norm& norm, Place y, Place out);
 kj::Own<Task> reduceGradient(const Norm& norm, Place y, Place gradient);

@@ -74,7 +74,8 @@ public:
   virtual kj::Own<Memory> allocate(size_t bytes) = 0;  // on the device, holding anything
   // Zeroed memory on the host, which the device can copy from and to without the help of the host.
   virtual kj::Own<Memory> allocateOnHost(size_t bytes) = 0;
-  // The same for memory that exists already. It must stay until the result is dropped.
+  // Makes `memory` of the host, which exists already, usable in the same way. `memory` must stay
+  // valid until the result is dropped.
   virtual kj::Own<Memory> pin(kj::ArrayPtr<byte> memory) = 0;
 
   // Returns the fastest way to compute this convolution that the device finds or remembers. It may

@@ -91,7 +91,7 @@ private:
   kj::Own<Memory> pixelsThere;
   Turn turns[2];
   uint current = 0;       // the turn whose batch the work reads
-  bool isBrought = true;  // the batch that was set last is it
+  bool isBrought = true;  // whether bring() was called for the batch that was set last
   bool isSet = false;
   bool isDrawn = false;
   kj::Maybe<Raw> raw;

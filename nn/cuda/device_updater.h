@@ -27,10 +27,11 @@ public:
   // To be called before update 0, with the values of the arrays. The lookahead's slow values begin
   // as these.
   void begin(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
-  // To be called before update number `number`. The work may be asked for before or after this
-  // call.
+  // Sets the rules of update number `number`. Call it before the device does the work of that
+  // update. ask() may come before or after this call.
   void prepare(uint64_t number);
-  // Asks for the work of an update: the one that is prepared when the work is done.
+  // Queues the work of an update. The update is the one that was prepared last when the device does
+  // the work.
   void ask();
 
   // Shows the states and slow values. Waits for the work.
@@ -53,8 +54,8 @@ private:
   uint32_t statisticsPieces;
   kj::Own<Memory> pieces;  // of parameters, then of statistics
   kj::Own<Memory> told;    // the rules of the next update
-  kj::Own<Memory> toTell;  // the same on the host,
-  kj::Own<Mark> wasTold;   // which may be written behind this
+  kj::Own<Memory> toTell;  // the same on the host
+  kj::Own<Mark> wasTold;   // after this mark, `toTell` may be overwritten
   kj::Own<Memory> states;
   kj::Own<Memory> slowParameters;
   kj::Own<Memory> slowStatistics;

@@ -21,7 +21,8 @@ public:
 
   // Returns the name that was remembered for `key`. It is valid until the next remember().
   kj::Maybe<kj::StringPtr> find(kj::StringPtr key) const;
-  // Both in one line without tabs.
+  // Remembers that plan `name` is the fastest one for `key`. Neither may contain a tab or a line
+  // break.
   void remember(kj::StringPtr key, kj::StringPtr name);
 
 private:

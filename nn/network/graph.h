@@ -70,7 +70,7 @@ struct Graph {
   kj::Array<Node> nodes;
   kj::Array<Key> keys;              // in the order of nodes; offsets ascend without gaps
   kj::Array<Statistic> statistics;  // likewise
-  kj::Array<Segment> segments;      // together all nodes but none twice
+  kj::Array<Segment> segments;      // in order; each node is in exactly one of them
   uint64_t parameters;              // floats in the flat array
   uint64_t statisticsSize;          // floats in the statistics array
   uint classes;                     // channels of the loss's input

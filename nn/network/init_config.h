@@ -39,8 +39,8 @@ struct Initializer {
   enum Factor { FAN_IN, FAN_OUT, AVERAGE } factor = AVERAGE;
   double magnitude = 3;
   // Afterwards the first min(filters, input channels) filters become the identity: 1 at the centre
-  // of their own channel (for an even kernel right and below of it), 0 elsewhere. A dense layer is
-  // a kernel of 1.
+  // of their own channel, 0 elsewhere. In an even kernel, the 1 is right of the centre and below
+  // it. A dense layer is a kernel of 1.
   bool identity = false;
   // whitening: how many images it uses, and what it adds to each eigenvalue.
   uint images = 0;

@@ -23,7 +23,8 @@ kj::Array<Layer> resnet(uint depth, uint classes, configs::Span span);
 kj::Array<Layer> resnetV2(uint depth, uint classes, configs::Span span);
 // networks_resnet.cc: residual networks for ImageNet (He et al. 2015, table 1) in the form that
 // torchvision trains: the 3×3 convolution of a bottleneck has the stride, and no convolution has a
-// bias. `units` per stage. They set their own batch norm, so the conventions hardly matter.
+// bias. `units` has the number of residual units of each stage. These networks set their own batch
+// norm, so the conventions hardly matter.
 kj::Array<Layer> imageNetResnet(
     kj::ArrayPtr<const kj::uint> units, bool isBottleneck, uint classes, configs::Span span);
 

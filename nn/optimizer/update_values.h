@@ -18,8 +18,8 @@ struct ValueArrays {
 };
 
 // Sets each value of `next` to what `rule` makes of the value in `current`. Uses the instruction
-// set of the machine at hand, which does not change the bits. Does not look back. rule.kind must
-// not be KEEP.
+// set of the machine at hand, which does not change the bits. Does not apply the lookahead.
+// rule.kind must not be KEEP.
 void updateValues(const ValueRule& rule, const ValueArrays& arrays);
 
 }  // namespace nn

@@ -101,7 +101,7 @@ private:
 };
 
 // A gradient as it arrived: floats in place, or a payload that is decoded when it is added. Refers
-// to memory that must stay.
+// to memory that must outlive this object.
 class Coded {
 public:
   Coded(Floats values): bytes(values.asBytes()) {}

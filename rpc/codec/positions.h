@@ -22,15 +22,17 @@ enum class Form : uint8_t {
 };
 constexpr kj::byte FORMS = 4;
 
-// The form that takes the fewest bytes for these positions of `size`, and how many bytes. ALL if
-// every position has a value.
+// The form in which some positions take the fewest bytes, and how many bytes that is.
+// smallestForm() returns it for ascending `positions` below `size`. The form is ALL if every
+// position has a value.
 struct PositionsSize {
   Form form;
   uint64_t bytes;
 };
 PositionsSize smallestForm(kj::ArrayPtr<const uint32_t> positions, uint64_t size);
 
-// Writes positions of `size` to a target of the right size.
+// Writes ascending positions below `size`. `target` must have the size that the form needs for
+// them.
 void writePositions(Form form, kj::ArrayPtr<const uint32_t> positions, uint64_t size,
     kj::ArrayPtr<kj::byte> target);
 

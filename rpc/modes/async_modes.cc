@@ -25,8 +25,8 @@ public:
   AsyncMode(const ModeRow& row, configs::Reader& reader): Mode(row) {
     if (reader.isManual() || row.has("staleness")) {
       staleness = uint64_t(reader.integer("staleness",
-          "Of `dist_ssp`: steps that a worker may be ahead of the slowest. A worker that has ended "
-          "its epoch keeps nobody waiting.",
+          "For `dist_ssp`: how many steps a worker may be ahead of the slowest one. A worker that "
+          "has ended its epoch keeps nobody waiting.",
           {.atLeast = 0, .atMost = 1 << 20}, 3));
     }
     passesStaleness = reader.flag("staleness_aware",
@@ -37,7 +37,7 @@ public:
         false);
     if (reader.isManual() || row.has("compensation")) {
       compensation = reader.section("compensation",
-          "Of `dc_asgd`: how a gradient is corrected (Zheng et al. 2017, arXiv 1609.08326).",
+          "For `dc_asgd`: how a gradient is corrected (Zheng et al. 2017, arXiv 1609.08326).",
           readCompensation);
     }
   }

@@ -14,12 +14,11 @@ public:
   EasgdMode(const ModeRow& row, configs::Reader& reader)
       : Mode(row),
         period_steps(uint(reader.integer("period_steps",
-            "Of `easgd`: how many steps a worker makes between two exchanges with the servers. "
-            "Fewer "
-            "at the end of an epoch.",
+            "For `easgd`: how many steps a worker makes between two exchanges with the servers. "
+            "Fewer at the end of an epoch.",
             {.atLeast = 1, .atMost = 1 << 20}, 10))),
         movingRate(reader.maybeReal("moving_rate",
-            "Of `easgd`: the share of the distance between a worker's values and the servers' by "
+            "For `easgd`: the share of the distance between a worker's values and the servers' by "
             "which an exchange moves both towards each other. Absent: 0.9 / workers, at most 0.5.",
             {.above = 0, .atMost = 0.5})) {}
 

@@ -49,11 +49,11 @@ public:
   LocalSgdMode(const ModeRow& row, configs::Reader& reader)
       : Mode(row),
         steps(uint(reader.integer("local_steps",
-            "Of `local_sgd`: how many steps a worker makes between two means. Fewer at the end "
-            "of an epoch.",
+            "For `local_sgd`: how many steps a worker makes between two means. Fewer at the end of "
+            "an epoch.",
             {.atLeast = 1, .atMost = 1 << 20}, 16))),
         outer(reader.kind("outer",
-            "Of `local_sgd`: what the servers do with the mean of all workers' values.",
+            "For `local_sgd`: what the servers do with the mean of all workers' values.",
             kj::arrayPtr(OUTERS, kj::size(OUTERS)), "average")) {}
 
   Rounds rounds(uint workers) const override {

@@ -66,8 +66,8 @@ public:
 
   const ModeRow& row;
 
-  // Returns when the pushes of so many workers become updates of a shard. Of the returned codec,
-  // only `answersSums` is set.
+  // Returns the rule by which the pushes of so many workers become updates of a shard. Of the
+  // returned codec, only `answersSums` is set.
   virtual Rounds rounds(uint workers) const = 0;
   // Returns how many steps all workers together make per update of the optimizer.
   virtual uint stepsPerUpdate(uint workers) const { return rounds(workers).pushesPerUpdate(); }

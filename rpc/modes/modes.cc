@@ -44,8 +44,8 @@ constexpr ModeRow ROWS[] = {
         "`dist_sync`.",
         Shards::IN_SERVERS, true, DIST_SSP_KEYS, readAsyncMode},
     {"dc_asgd",
-        "As `dist_async`, but each gradient is first corrected for what has changed since the "
-        "values that it was computed on, which the server keeps for every worker.",
+        "As `dist_async`, but the server first corrects each gradient for the updates since the "
+        "values that the gradient was computed on. The server keeps these values for every worker.",
         Shards::IN_SERVERS, true, DC_ASGD_KEYS, readAsyncMode},
     {"local_sgd",
         "A worker makes `local_steps` steps by itself, with an optimizer of its own. Then the "
@@ -131,7 +131,7 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
       {.atLeast = 4096, .atMost = 256 << 20}, 1 << 20);
   config.slice_bytes = uint64_t(sliceBytes);
   config.placement =
-      &reader.choose("placement", "How slices are dealt to the servers.", PLACEMENTS, "balanced");
+      &reader.choose("placement", "How slices are assigned to servers.", PLACEMENTS, "balanced");
   if (config.exchanges() || reader.isManual()) {
     config.transport = &reader.choose(
         "transport", "How workers reach servers. Never changes a result.", TRANSPORTS, "auto");

@@ -29,7 +29,7 @@ struct KvStoreConfig {
   bool exchanges() const { return mode->row.shards != Shards::IN_WORKER; }
   // Returns how many shards there are.
   uint shards(uint servers, uint workers) const;
-  // Returns when pushes become updates, and what travels.
+  // Returns the rule by which pushes become updates, and the encoding of what travels.
   Rounds rounds(uint workers) const;
   // Whether pushes go through shared memory on one machine. Encoded pushes travel in messages.
   bool sharesMemory() const { return exchanges() && transport->sharesMemory && codec.isPlain(); }

@@ -18,8 +18,8 @@ struct AggregateFrom {
 constexpr AggregateFrom AGGREGATE_FROM[] = {
     {"distinct", "Of different workers: those that push first in the round.", Rounds::FIRST},
     {"any",
-        "Of any workers. If there are fewer of them, one pushes more than once per round. "
-        "The rule of TensorFlow's SyncReplicasOptimizer.",
+        "Of any workers. If there are fewer workers than gradients in a round, a worker pushes "
+        "more than once per round. The rule of TensorFlow's SyncReplicasOptimizer.",
         Rounds::ANY},
 };
 
@@ -99,9 +99,9 @@ public:
 private:
   void readAggregate(configs::Reader& reader) {
     auto n = reader.maybeInteger("aggregate",
-        "Of `dist_sync`: how many gradients make a round. With fewer than there are workers, the "
-        "slowest are left behind: their gradients for a finished round are dropped, and counted "
-        "in the log. Absent: one of every worker.",
+        "For `dist_sync`: how many gradients make a round. If this is less than the number of "
+        "workers, the gradients of the slowest ones come too late: they are dropped, and the log "
+        "counts them. Absent: one of every worker.",
         {.atLeast = 1, .atMost = 4096});
     aggregate = n.map([](int64_t n) { return uint(n); });
     if (aggregate == nullptr && reader.has("aggregate_from")) {

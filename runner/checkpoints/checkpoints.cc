@@ -315,7 +315,7 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
     configs::fail("it", otherFormat(manifest));
   }
   if (sumOf(text, manifest.getSha256()) != manifest.getSha256()) {
-    configs::fail("its manifest is damaged: its checksum is another one");
+    configs::fail("its manifest is damaged: its checksum does not match");
   }
   // A double holds every whole number up to this one.
   constexpr double EVENTS_BYTES_MAX = 1ull << 53;
@@ -356,7 +356,7 @@ kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
       }
       if (read.point.step != step) configs::fail("it is that of step ", read.point.step);
       if (sumOfEvents(sums, read.point.events_bytes) != read.eventsCrc32) {
-        configs::fail("the run's events.jsonl is damaged: its checksum is another one");
+        configs::fail("the run's events.jsonl is damaged: its checksum does not match");
       }
       found = kj::mv(read);
     };

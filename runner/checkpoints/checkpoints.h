@@ -57,8 +57,9 @@ struct FoundCheckpoint {
   kj::String file(kj::StringPtr name) const { return kj::str(path, "/", name); }
 };
 
-// Returns the checkpoint in the folder `path`. Reads all of its files. Throws if it is damaged, in
-// words about "it".
+// Returns the checkpoint in the folder `path`. Reads all of its files. Throws if the checkpoint is
+// damaged. The description does not name the checkpoint ("its manifest is damaged"), so that the
+// caller can.
 FoundCheckpoint readCheckpoint(kj::StringPtr path);
 
 // Returns the newest whole checkpoint of the run in `folder`. Null if it has none. Calls `refuse`

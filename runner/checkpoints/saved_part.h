@@ -38,8 +38,8 @@ private:
   kj::Vector<kj::byte> values;
 };
 
-// Overwrites the arrays that are shown to it by those of a part. Throws if the part has no array of
-// that name, type and size, or was damaged.
+// Overwrites the arrays that are shown to it with those of a part. Throws if the part has no array
+// of that name, type and size, or was damaged.
 class PartLoader final: public configs::StateVisitor {
 public:
   // `bytes` must outlive it.

@@ -12,8 +12,8 @@ namespace runner {
 
 kj::MainFunc AttachCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
-      "Shows what a run says, from its beginning, until it ends, and then ends with its exit code. "
-      "The run may have been started with `runner run --detach`, in another terminal, or on "
+      "Shows the output of a run from its beginning until the run ends, and returns the run's exit "
+      "code. The run may have been started with `runner run --detach`, in another terminal, or on "
       "another machine that shares the folder. RUN is the folder of a run, or the folder of an "
       "experiment, which stands for its newest run. For a run without --detach, only log.txt is "
       "shown. Ctrl-C ends the command, and the run continues.\n"

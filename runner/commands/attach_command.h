@@ -20,7 +20,7 @@ private:
 
   CommandLine& commandLine;
   kj::String path;
-  kj::String lastWords;  // if Ctrl-C leaves the run
+  kj::String lastWords;  // printed at Ctrl-C, which ends this command and not the run
 };
 
 }  // namespace runner

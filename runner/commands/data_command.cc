@@ -244,7 +244,7 @@ public:
     addPath(builder);
     return builder
         .addOptionWithArg({"count"}, countSetter(count, COUNT_MAX), "N",
-            "how many images (default: 60). They lie evenly over the records")
+            "how many images (default: 60). They are spread evenly over the records")
         .addOptionWithArg({"class"}, textSetter(className, "name a class"), "NAME",
             "only images of this class: its name or its number")
         .addOptionWithArg({"output"}, textSetter(output, "name a file"), "FILE",
@@ -343,7 +343,7 @@ kj::MainFunc DataCommand::getMain() {
       "  runner data verify records/cifar10\n"
       "  runner data show records/cifar10 --class cat");
   builder.addSubCommand(
-      "info", [this]() { return info->getMain(); }, "show what databases say of themselves");
+      "info", [this]() { return info->getMain(); }, "show what a data set holds");
   builder.addSubCommand(
       "verify", [this]() { return verify->getMain(); }, "read and check every record");
   builder.addSubCommand(

@@ -121,10 +121,11 @@ Found compareSaved(const SavedFiles& a, const SavedFiles& b) {
 kj::MainFunc DiffCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
       "Shows where A and B differ: which arrays, how many of their values, the index of the first "
-      "one, and the largest difference. Where a file of weights lies beside them, the values are "
-      "those of a key of the network. A and B are runs (their newest checkpoints), checkpoints, "
-      "files of checkpoints, or files of weights. If one is a checkpoint and the other a file, the "
-      "file is compared with that of the same name in the checkpoint.\n"
+      "one, and the largest difference. If a file of weights lies beside them, arrays of "
+      "parameters and of statistics are compared key by key. A and B are runs (their newest "
+      "checkpoints), checkpoints, files of checkpoints, or files of weights. If one is a "
+      "checkpoint and the other a file, the file is compared with that of the same name in the "
+      "checkpoint.\n"
       "\n"
       "  runner diff runs/a/1 runs/a/2\n"
       "  runner diff runs/a/1/checkpoints/step-400 runs/a/1/checkpoints/step-800\n"

@@ -129,7 +129,7 @@ kj::MainFunc EvaluateCommand::getMain() {
       .addOptionWithArg({"into"}, folderSetter(into, "name a folder, e.g. --into evaluation"),
           "DIR",
           "write evaluation.html, with all classes, confusions and the worst images, and "
-          "evaluation.csv, the confusion matrix, to DIR, which is made if it is not there")
+          "evaluation.csv, the confusion matrix, to DIR, which is created if necessary")
       .addOptionWithArg({"worst"}, countSetter(worst, 10000), "N",
           "with --into: how many of the worst images to show (default: 60)")
       .addOption(

@@ -38,7 +38,7 @@ public:
 
   // Prints what the run says, until it is over. Says for what a job of Slurm waits. Call once.
   kj::Promise<void> follow();
-  // Prints what the run has said since.
+  // Prints what the run has said since the last look at its files.
   void printMore();
 
   // Return how the run ended. Call them when it is over. reasonOfSlurm() is null if the run ended

@@ -40,8 +40,8 @@ kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr 
 RunFolder goOnFrom(const ResumedRun& run, kj::StringPtr runs, const Experiment& wanted,
     kj::FunctionParam<LoadedExperiment&(kj::String setting)> reload);
 
-// Writes the instructions that the run has computed with so far into the text of `loaded`, which
-// roles read, unless the file names them.
+// Writes the instruction set with which the run has computed so far into the text of `loaded`,
+// which roles read. Does nothing if the file names an instruction set.
 void keepInstructionSet(LoadedExperiment& loaded, const RunRecord& record);
 
 }  // namespace runner

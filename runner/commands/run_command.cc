@@ -233,8 +233,8 @@ kj::MainFunc RunCommand::getMain() {
           },
           "go on with the newest run of this experiment from its newest checkpoint. A run that has "
           "finished only shows its result. If only runs with other numbers of workers or servers "
-          "are there, goes on with the newest of them from the end of its last epoch, in a new "
-          "folder. If there is no run, one begins")
+          "are there, goes on with the newest of them from its newest checkpoint at the end of an "
+          "epoch, in a new folder. If there is no run, one begins")
       .addOption(
           {"dry-run"},
           [this]() {
@@ -368,6 +368,10 @@ kj::Maybe<kj::String> RunCommand::whyNoMembership(const LoadedRuns& all) const {
   if (membershipOf.size() == 0) return nullptr;
   if (all.sweep != nullptr) return kj::str("--membership is for a single run, and this is a sweep");
   auto& experiment = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment);
+  if (experiment.cluster.launcher->word == LauncherKind::SSH) {
+    return kj::str("--membership: the workers read the folder of that run, which other hosts do ",
+        "not have. Write cluster.launcher = \"local\"");
+  }
   if (!experiment.cluster.onLoss->continues) {
     return kj::str("--membership needs cluster.on_loss = \"continue\"");
   }

@@ -53,7 +53,8 @@ void prepare(const io::DataConfig& config, kj::FunctionParam<void(kj::StringPtr)
   if (validates && dataset->validation().count() == 0) {
     warn(kj::str("the data set has no validation records, so its runs have no ",
         "validation accuracy: every tenth image of an image folder is for validation, and it has ",
-        "fewer than ten. Set data.validation_source, and pack packed records again with it"));
+        "fewer than ten. Set data.validation_source. If the records are packed, pack them again ",
+        "with it"));
   }
 }
 

@@ -109,8 +109,8 @@ kj::MainFunc ScaleCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
       "Changes how many workers a run has while it trains, and waits until it has them. The run "
       "needs cluster.on_loss = \"continue\", and cluster.elastic says how many workers it may "
-      "have. Workers leave and join between two steps. RUN is the folder of a run, or that of an "
-      "experiment: then its newest run. Ctrl-C ends this command only.\n"
+      "have. Workers leave and join between two steps. RUN is the folder of a run, or the folder "
+      "of an experiment, which stands for its newest run. Ctrl-C ends this command only.\n"
       "\n"
       "  runner scale runs/fashion_mnist_dist_sync 4")
       .expectArg("RUN", textSetter(path, "name a folder, e.g. runs/fashion_mnist_dist_sync"))

@@ -30,7 +30,7 @@ void refuseQueued(const RunFolder& folder, Course& course, CommandLine& commandL
       }
     } else {
       configs::fail("squeue does not answer, so the state of job ", *id, ", which works on ",
-          folder.path, ", is not known");
+          folder.path, ", is not known. Run this command where Slurm is");
     }
   }
 }

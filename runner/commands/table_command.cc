@@ -81,14 +81,13 @@ ExitCode showRuns(kj::Array<ReportedRun> read, kj::StringPtr into) {
 kj::MainFunc TableCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
       "Prints the table of the runs in RUNS. Each RUNS is the folder of one run, or a folder that "
-      "contains folders of runs. Writes table.md, table.csv and report.html to DIR; without --into "
-      "to RUNS, if that is one "
-      "folder.\n"
+      "contains folders of runs. Writes table.md, table.csv and report.html to DIR. Without "
+      "--into, writes them to RUNS, if that is one folder.\n"
       "\n"
       "  runner table runs/fashion_mnist_dist_sync\n"
       "  runner table runs/cifar10_dist_sync/1 runs/cifar10_dist_async/1 --into both")
       .addOptionWithArg({"into"}, folderSetter(into, "name a folder, e.g. /tmp/runs"), "DIR",
-          "the folder to write to: made if it is not there")
+          "the folder to write to, which is created if necessary")
       .expectOneOrMoreArgs("RUNS", KJ_BIND_METHOD(*this, addRuns))
       .callAfterParsing(KJ_BIND_METHOD(*this, table))
       .build();

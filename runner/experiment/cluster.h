@@ -31,7 +31,7 @@ struct InstructionSetKind {
   const char* doc;
 };
 
-// The word for what all workers' hosts have.
+// The value of cluster.instruction_set for the highest level that all workers' hosts have.
 constexpr kj::StringPtr AUTO_INSTRUCTION_SET = "auto"_kj;
 
 // What the job does when it loses a role.
@@ -65,7 +65,7 @@ struct ClusterConfig {
   configs::Span devicesSpan;
   kj::StringPtr instructionSet;  // "auto", "avx2", "avx512", "avx512_amx"
   const LossPolicy* onLoss;
-  ElasticConfig elastic;            // without the key: 1, and as many as there are
+  ElasticConfig elastic;            // without the key: from 1 to `workers`
   kj::Array<Host> hosts;            // for launchers of several machines. Empty: none are named
   kj::String mpirun;                // the command of launcher mpi
   kj::Maybe<kj::String> interface;  // where the coordinator listens: "eth0" or an address
@@ -94,7 +94,8 @@ struct ClusterConfig {
   bool isHere() const;
   // Returns where each role runs. `hosts` must not be empty.
   RoleHosts roleHosts() const;
-  // Returns the devices of a worker. Its host may have slots, and other workers with GPUs.
+  // Returns the devices of a worker. On a host with slots, each worker has GPUs of its own: see
+  // devicesAfter().
   kj::Array<kj::String> devicesOf(uint worker) const;
 
   // The defaults depend on `kvstore`. Experiment::read() checks the rest against it.

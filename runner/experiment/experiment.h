@@ -57,7 +57,7 @@ struct Experiment {
 
   static Experiment read(configs::Reader& reader);
 
-  // When pushes become updates.
+  // The rule by which pushes become updates.
   rpc::Rounds rounds() const {
     auto rounds = kvstore.rounds(cluster.seats());
     rounds.usual = cluster.workers;

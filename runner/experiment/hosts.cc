@@ -140,7 +140,7 @@ kj::Array<Host> readHosts(configs::Reader& reader) {
   auto lines = reader.textsOrLines("hosts",
       "The machines that run servers and workers, for launchers of several machines: `\"node1\"`, "
       "`\"user@node2:2222 slots=2\"`, or the path of a file with one of these per line (`#` begins "
-      "a comment). User and port are those of ssh. Servers are dealt over the hosts in turn, and "
+      "a comment). User and port are those of ssh. Servers are assigned to the hosts in turn, and "
       "so are workers. A host with `slots=N` takes at most N workers, and each worker there has "
       "GPUs of its own: the first worker has those that `devices` numbers, the second one the next "
       "ones, and so on. If a host is named several times, its slots are added up, and a name "

@@ -17,7 +17,7 @@ struct Host {
   uint sshPort = 0;       // 0: the one that ssh chooses
   kj::Maybe<uint> slots;  // how many workers it takes. Null: any number
 
-  // Returns "node1", or "[fd00::1]:2222" with what is not left to ssh.
+  // Returns "node1", or "user@[fd00::1]:2222". User and port are left out if ssh chooses them.
   kj::String toString() const;
 };
 
@@ -32,9 +32,10 @@ struct RoleHosts {
   kj::Array<uint> localRanks;  // per worker: how many workers with a lower index its host has
 };
 
-// Deals roles over `hosts`. Both kinds of roles are dealt one at a time, from the first host to the
-// last and again from the first. Servers that share a process stay together. A host that has as
-// many workers as slots is passed over. Null if the hosts have fewer slots than there are workers.
+// Assigns roles to `hosts`. Servers and workers are each assigned one at a time, from the first
+// host to the last and then again from the first. Servers that share a process stay together. A
+// host that has as many workers as slots is passed over. Null if the hosts have fewer slots than
+// there are workers.
 kj::Maybe<RoleHosts> placeRoles(
     kj::ArrayPtr<const Host> hosts, uint servers, uint serversPerProcess, uint workers);
 

@@ -13,7 +13,8 @@ namespace runner {
 io::Division divisionOf(const Experiment& experiment, uint64_t passLength,
     kj::ArrayPtr<const io::MemberChange> changes = nullptr);
 
-// Whether `divisionOf` says more than the number of workers: the run had another one before.
+// Whether the run goes on from one with another number of workers ([continued]), and these divided
+// the records.
 bool wasDividedOtherwise(const Experiment& experiment);
 
 // Returns the steps of each worker in `epochs` whole epochs of `passLength` records. With

@@ -302,8 +302,8 @@ SweepConfig SweepConfig::read(configs::Reader& reader) {
   config.seed =
       reader.integer("seed", "The drawn values are a function of this number.", {.atLeast = 0}, 1);
   auto parallel = reader.maybeInteger("parallel_runs",
-      "Number of runs at the same time. Absent: as many as the cores can hold, counting the "
-      "threads of each run. Does not change results, except the order in which `stop` sees them.",
+      "Number of runs at the same time. Absent: as many as there are cores for all their threads. "
+      "Does not change results, except the order in which `stop` sees them.",
       {.atLeast = 1, .atMost = 1024});
   KJ_IF_MAYBE(n, parallel) config.parallelRuns = uint(*n);
   config.stop = reader.maybeKind(

@@ -122,7 +122,7 @@ TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& co
   readOfGpus(reader, config);
   // The resolved experiment leaves these out if the file does not have them.
   config.earlyStop = reader.maybeSection("early_stop",
-      "Ends the run before its last epoch if the validation accuracy no longer grows. With "
+      "Ends the run before its last epoch if the validation accuracy no longer improves. With "
       "checkpoint.keep_best, best.safetensors then has the weights of the best epoch.",
       EarlyStop::read);
   config.average = reader.maybeSection("ema",

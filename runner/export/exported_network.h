@@ -44,9 +44,9 @@ struct Border {
   bool isEmpty() const { return top + left + bottom + right == 0; }
 };
 
-// Returns the border with which windows that lie inside are exactly those of `pool`, so that the
-// side of the output is floor((H + top + bottom - kernel) / stride) + 1. Each part is smaller than
-// the kernel.
+// Returns the border that an image needs so that all windows of `pool` lie inside it. The side of
+// the output is then floor((H + top + bottom - kernel) / stride) + 1. Each part is smaller than the
+// kernel.
 Border borderOf(const nn::Pool& pool, nn::Shape input, nn::Shape output);
 
 // Returns which outputs other programs have as N×C, and not as N×C×1×1: those of dense layers, and

@@ -14,7 +14,7 @@ using kj::uint;
 // How the centre view of an image is made, as validation does it: resize, cut out of the middle,
 // then y = (x - mean) · factor.
 struct Preprocessing {
-  io::ImageShape images;  // of the data set; all zero if the user's own images are
+  io::ImageShape images;  // of the data set; all zero for a data set of the user's own images
   io::ImageShape view;    // what the network takes
   uint resizeShortSide;   // 0: not resized
   // The crop, in pixels per side; 0: the whole image. With `centreCrop`, which is a share of the

@@ -20,8 +20,9 @@ class Launch: private kj::TaskSet::ErrorHandler {
 public:
   // All arguments must outlive the launch. With cluster.on_loss = "continue", the job gets as many
   // workers as the user wants: see wantedWorkers(). Without `folder`, it keeps those that it has.
-  // `repeatsMembers`: it repeats the members of another run. Then a worker waits for each place,
-  // and the coordinator lets it join when one joined that run.
+  // `repeatsMembers`: the job repeats the losses and joins of another run. Then a worker is started
+  // for each free place, and the coordinator lets it join at the step at which a worker joined the
+  // other run.
   Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher,
       kj::Maybe<const RunFolder&> folder = nullptr, bool repeatsMembers = false);
 

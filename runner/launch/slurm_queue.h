@@ -38,7 +38,8 @@ kj::String slurmTaskId(kj::StringPtr job, size_t i, size_t count);
 void noteSlurmJob(const RunFolder& folder, kj::StringPtr id);
 // Returns what was written there last. Null if the run was never submitted.
 kj::Maybe<kj::String> slurmJobOf(const RunFolder& folder);
-// Removes it, for a run that begins or goes on in this process, unless this process is that job.
+// Removes what noteSlurmJob() has written, for a run that begins or goes on in this process. Does
+// nothing if this process runs in that job.
 void forgetSlurmJob(const RunFolder& folder);
 
 // Returns why the run in `folder` ended if it did not end by itself. Null if it did. `job` is what

@@ -49,11 +49,11 @@ interface Coordinator {
   # enter().
 
   takeIndex @1 (role :Role, digest :Text, version :Text, settings :Text) -> (index :UInt32);
-  # For a role whose launcher gave it no index. Answers the lowest one that no other role of its
-  # kind has joined with, or taken in the last 10 s; of servers that share a process, the first. The
-  # role then joins with it, over another connection. For this call its name in the proof is
-  # `worker` or `server`, without an index. Refuses what join() refuses, and a role that is one too
-  # many.
+  # For a role whose launcher gave it no index. Returns the lowest index with which no other role of
+  # its kind has joined, and which none has taken in the last 10 s. If servers share a process, only
+  # the index of its first server is returned. The role then joins with it, over another connection.
+  # For this call its name in the proof is `worker` or `server`, without an index. Refuses what
+  # join() refuses, and a role that is one too many.
 }
 
 interface Member {
@@ -427,7 +427,7 @@ struct Event {
       # The slices that have its push of that step: `0-3,7`. Empty: none have, so its records of
       # that step are read again.
       workers @112 :UInt32;
-      # That there are from now on.
+      # How many workers the job has from now on.
       left @113 :Bool;
       # The worker was not lost: it has left on purpose before that step.
       from @114 :UInt32;

@@ -20,10 +20,10 @@ constexpr LogStyle ROWS[] = {
         "the end it gives the validation cross entropy.",
         1, LogStyle::IN_RUN, newTfReplicaWriter, newTfReplicaRows},
     {"tf_aws",
-        "Lines of TensorFlow between GPU servers, such as `After 100 training steps (95 global "
-        "steps), loss on training batch is 2.3021, accuracy is 0.12. (0.021 sec/batch)`. At the "
-        "start it lists which server holds each key. sec/batch is the time since the start divided "
-        "by the global steps.",
+        "Lines of a TensorFlow example for GPU servers on AWS, such as `After 100 training steps "
+        "(95 global steps), loss on training batch is 2.3021, accuracy is 0.12. (0.021 "
+        "sec/batch)`. At the start it lists which server holds each key. sec/batch is the time "
+        "since the start divided by the global steps.",
         100, LogStyle::IN_RUN, newTfAwsWriter, newTfAwsRows},
     {"schlag",
         "Lines of I. Schlag's example, such as `Step: 100,  Epoch:  1,  Batch: 100 of 550,  Cost: "

@@ -13,7 +13,7 @@ kj::Own<LineWriter> newMxnetWriter();
 kj::Own<LineWriter> newTfReplicaWriter();
 kj::Own<RowWriter> newTfReplicaRows();
 
-// The lines of a TensorFlow trainer between GPU servers, every 100 steps.
+// The lines of a TensorFlow trainer on several GPU servers, every 100 steps.
 kj::Own<LineWriter> newTfAwsWriter();
 kj::Own<RowWriter> newTfAwsRows();
 

@@ -49,7 +49,7 @@ struct RunFolder {
   kj::String messages() const { return kj::str(path, "/messages.txt"); }
 };
 
-// How far the logs of a run had grown that are made from its events: see RunLog.
+// The lengths of those logs of a run that are made from its events: see RunLog.
 struct LogExtents {
   kj::String style;  // the name of the style of their lines
   kj::Array<FileExtent> files;
@@ -106,8 +106,9 @@ struct LockHolder {
   bool startsNoRoles = false;   // it is a coordinator that was started by hand
   kj::Maybe<int> exitCode;      // null until noteExit()
 };
-// Reads who that is, from what the process wrote to the lock file. Null if nobody ever had the
-// lock, or wrote nothing (a full disk). Only isHeld() tells whether it has the lock now.
+// Reads which process has the lock, or had it last, from what it wrote to the lock file. Null if
+// nobody ever had the lock, or wrote nothing (a full disk). Only isHeld() tells whether it has the
+// lock now.
 kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder);
 
 // Returns the exit code that the process has noted. Null if it still works, or was killed.
@@ -136,8 +137,8 @@ public:
 
   const RunFolder folder;
 
-  // Removes the files that a run has written there, and nothing else. Keeps what its launcher says,
-  // because this process may be the one that says it.
+  // Removes the files that a run has written there, and nothing else. Keeps output() and
+  // messages(), because this process may be writing to them.
   void empty() const;
   // See runner::noteByHand(), noteExit() and noteInterrupts().
   void noteByHand() const { runner::noteByHand(lock); }

@@ -162,7 +162,7 @@ kj::String factsText(const RunRecord::Resize& resize);
 RunRecord readRunRecord(kj::StringPtr folder);
 // The same for a run that may go on. Reads the events up to the first line that is not an event: if
 // the newest checkpoint does not need that line, the run goes on without it. The record has no
-// digest if it is the first line, or if the run ended before it had begun.
+// digest if the first line is not an event, or if the run ended before it had begun.
 RunRecord readRecordToResume(kj::StringPtr folder);
 
 }  // namespace runner

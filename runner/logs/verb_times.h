@@ -16,7 +16,7 @@ struct VerbTimes {
   double all_s() const { return read_s + forward_s + backward_s + push_s + pull_s; }
 };
 
-// From this part of a step on, a run is called reader-bound.
+// A run is called reader-bound if its steps wait for records for at least this part of their time.
 constexpr double READER_BOUND_MIN = 0.1;
 
 // Measures the time between two calls.

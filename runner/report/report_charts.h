@@ -8,8 +8,9 @@ namespace runner {
 
 // Returns the charts of accuracy and loss over epochs (over updates of the job if all runs are
 // `bySteps`), and of the whole job's images/s over time. A single run has training and validation
-// in one chart. Several runs have one chart for each, with one line per run, whose look is the
-// run's place. Published figures are hollow marks. Charts without a point are left out.
+// in one chart. Several runs have one chart for training and one for validation, with one line per
+// run. Series::look is the index of the run. Published figures are hollow marks. Charts without a
+// point are left out.
 kj::Array<Chart> chartsOf(kj::ArrayPtr<const ReportedRun> runs);
 
 // Returns the means of groups of neighbours, at most `most` points.

@@ -12,7 +12,8 @@ namespace runner {
 SavedPart weightsPart(const nn::Graph& graph, kj::StringPtr digest, kj::ArrayPtr<const Note> notes,
     kj::ArrayPtr<const float> values);
 
-// At the worker that keeps them. Empty until an epoch was kept.
+// The weights of the best epoch so far, at worker 0, which keeps them. Empty until keep() is
+// called.
 class BestWeights {
 public:
   // `graph` must outlive it.

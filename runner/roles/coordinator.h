@@ -40,8 +40,8 @@ public:
       bool here = false, kj::Maybe<const OneThread&> oneThread = nullptr);
 
   Coordinator::Client bootstrap();
-  // Notes that a connection to the capability of bootstrap() was refused. If a role is missing
-  // later, the job tells it with `sentence`.
+  // Notes that a connection to the capability of bootstrap() was refused. If roles are missing
+  // later, messages about them also quote `sentence`.
   void noteRefused(kj::StringPtr sentence);
   // Tells the launcher the address of bootstrap(). Does nothing if the job has failed already,
   // because no role needs to start then.

@@ -30,7 +30,7 @@ public:
   // is not below `seats`.
   MemberPlan(const RunFolder& folder, uint seats);
 
-  // Returns the first loss of worker `rank` at `step` or later. Null if it is not lost any more.
+  // Returns the first loss of worker `rank` at `step` or later. Null if it is not lost again.
   kj::Maybe<const Loss&> lossOf(uint rank, uint64_t step) const;
   // Returns the ranks of the workers whose first step is `step`.
   kj::Array<uint> joiningAt(uint64_t step) const;

@@ -44,7 +44,8 @@ constexpr int SAVE_SIGNAL = SIGUSR2;
 struct RoleOptions {
   Role role;
   uint index = 0;
-  // Its address. Empty for the coordinator itself, and for roles that find it in `folder`.
+  // The coordinator's address. Empty for the coordinator itself, and for roles that find the
+  // address in `folder`.
   kj::String coordinator;
   RunFolder folder;                            // the folder of the run, as the coordinator sees it
   kj::Maybe<rpc::TraceSteps> trace = nullptr;  // the steps to record. The trace goes to `folder`

@@ -49,8 +49,8 @@ private:
   const nn::RunLength run;
 };
 
-// Returns a sentence on where the parameters of this experiment are updated. `itself` means by a
-// worker's program (nn::Trainer).
+// Returns a sentence on where the parameters of this experiment are updated. `itself`: a worker's
+// program updates them itself (nn::Trainer).
 kj::String placeOfUpdates(const Experiment& experiment, bool itself);
 
 // Returns the updater that this experiment's mode makes from a StoreUpdater. For the shards of one

@@ -59,7 +59,7 @@ kj::Promise<kj::Array<RunRecord>> SweepArray::run() {
         }
         configs::fail(
             "squeue does not answer, so the runs of the sweep that wait in the queue are not "
-            "known");
+            "known. Run this command where Slurm is");
       })
       .then([this]() {
         submission = submit().fork();

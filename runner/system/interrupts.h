@@ -21,8 +21,8 @@ kj::StringPtr reasonOfInterrupt(int signal);
 // ends the process at once. Signal handlers call `mustCleanUp`.
 void endAtInterrupt(kj::StringPtr words, bool (*mustCleanUp)() = nullptr);
 bool isInterrupted();
-// Appends `line` to the file `fd` right before a signal ends this process so. Both must live that
-// long.
+// Appends `line` to the open file `fd` right before a signal of endAtInterrupt() ends this process.
+// `fd` and the memory of `line` must stay valid until then.
 void appendAtInterrupt(int fd, kj::StringPtr line);
 [[noreturn]] void endInterrupted();
 

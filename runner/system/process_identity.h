@@ -1,4 +1,4 @@
-// runner/system/process_identity.h: which process it is, also for processes of other machines.
+// runner/system/process_identity.h: identifies a process, even one of another machine.
 #pragma once
 
 #include <kj/common.h>
@@ -8,8 +8,8 @@
 
 namespace runner {
 
-// A process. Its number alone does not tell it: numbers are used again, and every machine and
-// container counts on its own.
+// A process. Its number alone does not identify it: numbers are used again, and every machine and
+// every container has numbers of its own.
 struct ProcessIdentity {
   pid_t pid = 0;
   kj::String host;  // the name of its machine, for people

@@ -42,7 +42,7 @@ TextTable stepTimesTable(kj::ArrayPtr<const ReportedRun> runs);
 // Returns CPU, cores, memory, instruction set and version. One row for all runs if they agree.
 TextTable machineTable(kj::ArrayPtr<const ReportedRun> runs);
 
-// | run | weights sha256 | experiment sha256 |
+// Returns one row per run, with the sha256 of its weights and of its experiment.
 TextTable weightsTable(kj::ArrayPtr<const ReportedRun> runs);
 
 // Returns "finished", "failed", "interrupted", "stopped", "running" or "unfinished".

@@ -9,7 +9,8 @@ namespace runner {
 kj::String inJson(kj::StringPtr text);
 
 // Returns JSON text with characters in place of escapes such as `\u00e9`. Null if it has none. The
-// decoder of Cap'n Proto 0.9 takes 10 too little for each digit a … f of such an escape.
+// decoder of Cap'n Proto 0.9 reads each digit a … f of such an escape as a value that is 10 too
+// small.
 kj::Maybe<kj::String> withoutHexEscapes(kj::ArrayPtr<const char> json);
 
 // Calls `decode` with JSON text that Cap'n Proto's decoder reads as it should.

@@ -15,8 +15,8 @@ bool isMxnetParams(kj::ArrayPtr<const kj::byte> bytes);
 // file. The names lack the prefixes `arg:` and `aux:`. The types are F32, F64, F16 and BF16, and
 // values may stand at any address. The result refers to `bytes`.
 //
-// Throws with the cause if the bytes are not such a file, or are cut short. So it does if an array
-// is sparse, has another type, no values, no name, or the name of another one.
+// Throws with the cause if the bytes are not such a file, or are cut short. Also throws if an array
+// is sparse, has another type, has no values or no name, or has the same name as another array.
 kj::Array<FoundTensor> mxnetArraysIn(kj::ArrayPtr<const kj::byte> bytes);
 
 }  // namespace runner

@@ -8,7 +8,8 @@
 
 namespace runner {
 
-// Their bytes in the header of a file, at most. A mean image that does not fit is left out.
+// The most bytes that the notes take in the header of a file. A mean image that does not fit is
+// left out.
 constexpr uint64_t NOTES_BYTES_MAX = 2 << 20;
 
 // Returns the notes of the weights that an experiment has trained, beside those of weightsHead().

@@ -31,7 +31,7 @@ private:
   bool sgd;
 };
 
-// Computes the same, value by value.
+// Computes the values that the store must end with, one by one, without a store.
 class KvReplay {
 public:
   explicit KvReplay(const KvCase& kvCase);

@@ -83,7 +83,8 @@ kj::Vector<Core> allowedCores();
 // Binds the calling process to a processor.
 void bindTo(Core core);
 
-// While it lives, a process computes without pause on the last processor that this process may use.
+// While this object lives, a child process computes without pause on the last processor that the
+// calling process may use.
 class BusyCore {
 public:
   BusyCore();

@@ -153,7 +153,7 @@ EpochLogTable readEpochLogTable(
 
 EpochLogTable epochLogTable(
     kj::ArrayPtr<const LogLine> all, kj::StringPtr name, const TableOptions& options) {
-  KJ_REQUIRE(options.every > 0, "every 0th epoch is none");
+  KJ_REQUIRE(options.every > 0, "`every` must be at least 1");
   kj::Vector<LogLine> lines;
   for (auto& line: all) {
     if (line.kind != LogLineKind::SPEED) lines.add(line);

@@ -14,8 +14,8 @@ using kj::uint;
 using LineText = kj::ArrayPtr<const char>;
 
 // Calls `use` with each line of `log`, without its newline, and with the line's number in the file,
-// from 1. A backslash followed by `n` also ends a line, because notebooks write newlines in texts
-// like this. The text after it keeps the same number.
+// from 1. A backslash followed by `n` also ends a line, because that is how notebooks store
+// newlines. The text after it keeps the same number.
 void eachLine(LineText log, kj::FunctionParam<void(LineText line, uint64_t number)> use);
 
 bool startsWith(LineText text, kj::StringPtr word);
