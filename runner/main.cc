@@ -85,7 +85,7 @@ public:
     add("diff", diff, "show where two checkpoints or files of weights differ");
     add("data", data, "show and check what a data set holds");
     add("role", role, "run one role of a job");
-    add("host", host, "start roles here for a launcher on another machine");
+    add("host", host, "start roles here for launcher ssh on another machine");
     add("devices", devices, "show what this machine can compute on");
     add("reference", reference, "print the reference of the language of experiment files");
     return builder.build();
