@@ -129,19 +129,17 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
 
 void Job::showAddress(kj::StringPtr address) {
   if (over) return;
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  stamp(event);
-  auto listening = event.initListening();
-  listening.setAddress(address);
-  if (experiment.cluster.onLoss->continues) {
-    auto ranks = listening.initWorkers(members.count());
-    uint i = 0;
-    for (auto& seat: seats) {
-      if (seat.role == Role::WORKER && seat.isMember) ranks.set(i++, seat.index);
+  tellLauncher([&](Event::Builder event) {
+    auto listening = event.initListening();
+    listening.setAddress(address);
+    if (experiment.cluster.onLoss->continues) {
+      auto ranks = listening.initWorkers(members.count());
+      uint i = 0;
+      for (auto& seat: seats) {
+        if (seat.role == Role::WORKER && seat.isMember) ranks.set(i++, seat.index);
+      }
     }
-  }
-  log.show(event);
+  });
 }
 
 kj::Promise<void> Job::run(bool launched) {
@@ -164,36 +162,32 @@ kj::Promise<void> Job::run(bool launched) {
 }
 
 void Job::reportContinued(const SavedPoint& point) {
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  stamp(event);
-  event.initContinued().setEpoch(point.epoch);
-  event.getContinued().setStep(point.step);
-  log.append(event);
+  recordOrThrow([&](Event::Builder event) {
+    event.initContinued().setEpoch(point.epoch);
+    event.getContinued().setStep(point.step);
+  });
 }
 
 void Job::reportStarted() {
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  stamp(event);
-  auto started = event.initStarted();
-  started.setName(experiment.name);
-  started.setDigest(loaded.digest);
-  KJ_IF_MAYBE(level, instructions.level()) started.setInstructionSet(*level);
-  started.setParameters(graph.parameters);
-  started.setVersion(VERSION);
-  auto machine = thisMachine();
-  started.setCpu(machine.cpu);
-  started.setCores(machine.cores);
-  started.setMemoryBytes(machine.memory_bytes);
-  started.setWorkers(experiment.cluster.workers);
-  started.setServers(experiment.cluster.servers);
-  started.setEpochs(facts.epochs(experiment));
-  started.setSteps(facts.steps(experiment));
-  started.setGlobalBatchSize(experiment.globalBatchSize());
-  auto leftOut = started.initLeftOut(facts.leftOut.size());
-  for (auto i: kj::indices(facts.leftOut)) leftOut.set(i, facts.leftOut[i]);
-  log.append(event);
+  recordOrThrow([&](Event::Builder event) {
+    auto started = event.initStarted();
+    started.setName(experiment.name);
+    started.setDigest(loaded.digest);
+    KJ_IF_MAYBE(level, instructions.level()) started.setInstructionSet(*level);
+    started.setParameters(graph.parameters);
+    started.setVersion(VERSION);
+    auto machine = thisMachine();
+    started.setCpu(machine.cpu);
+    started.setCores(machine.cores);
+    started.setMemoryBytes(machine.memory_bytes);
+    started.setWorkers(experiment.cluster.workers);
+    started.setServers(experiment.cluster.servers);
+    started.setEpochs(facts.epochs(experiment));
+    started.setSteps(facts.steps(experiment));
+    started.setGlobalBatchSize(experiment.globalBatchSize());
+    auto leftOut = started.initLeftOut(facts.leftOut.size());
+    for (auto i: kj::indices(facts.leftOut)) leftOut.set(i, facts.leftOut[i]);
+  });
 }
 
 void Job::reportPlacement() {
@@ -207,14 +201,12 @@ void Job::reportPlacement() {
         if (slice.key == key) floats += slice.size;
       }
       if (floats == 0) continue;
-      capnp::MallocMessageBuilder message;
-      auto event = message.initRoot<Event>();
-      stamp(event);
-      auto placed = event.initPlaced();
-      placed.setKey(graph.keys[key].name);
-      placed.setServer(server);
-      placed.setBytes(floats * sizeof(float));
-      log.append(event);
+      recordOrThrow([&](Event::Builder event) {
+        auto placed = event.initPlaced();
+        placed.setKey(graph.keys[key].name);
+        placed.setServer(server);
+        placed.setBytes(floats * sizeof(float));
+      });
     }
   }
 }
@@ -331,7 +323,7 @@ void Job::closeMeeting() {
 
 void Job::endMeeting() {
   countTraining();
-  bool again = meeting.point() == MeetingPoint::VALIDATED && meeting.outcome().again;
+  bool again = meeting.point() == MeetingPoint::VALIDATED && meeting.repeats();
   validating = meeting.point() == MeetingPoint::TRAINED || again;
   tellProgress();
   bool isOver = meeting.point() == MeetingPoint::VALIDATED && !again;
@@ -342,7 +334,7 @@ void Job::endMeeting() {
 }
 
 void Job::writeConfusion() {
-  auto cells = meeting.outcome().confusion.asPtr();
+  auto cells = meeting.confusion();
   if (cells.size() == 0) return;
   tasks->add(kj::evalNow([&]() -> kj::Promise<void> {
     if (!isInPlace()) return kj::READY_NOW;
@@ -394,7 +386,7 @@ kj::Promise<void> Job::countPushes(uint epoch) {
   }
   return kj::joinPromises(counts.releaseAsArray())
       .catch_([](kj::Exception&& exception) -> kj::Promise<void> {
-        // leave() reports a server that is gone.
+        // sessionGone() reports a server that is gone.
         if (exception.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
         return kj::mv(exception);
       });
@@ -434,12 +426,10 @@ kj::Promise<void> Job::endIfFinished() {
   return written.then([this]() -> kj::Promise<void> {
     // The end of a change calls endIfFinished() again, and so does writeBeside().
     if (over || changesPending > 0 || writing > 0) return kj::READY_NOW;
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    stamp(event);
-    event.initFinished().setWeightsSha256(weightsSha256);
-    event.getFinished().setSeconds(run_s());
-    log.append(event);
+    recordOrThrow([&](Event::Builder event) {
+      event.initFinished().setWeightsSha256(weightsSha256);
+      event.getFinished().setSeconds(run_s());
+    });
     over = true;
     return endAll();
   });
@@ -458,7 +448,7 @@ kj::Promise<void> Job::endAll() {
       .then([this]() { endedFulfiller->fulfill(); });
 }
 
-void Job::leave(Seat& seat, uint session) {
+void Job::sessionGone(Seat& seat, uint session) {
   if (over || session != seat.sessions) return;
   // A role that fails by itself would have told the coordinator or the launcher why.
   lose(seat,
@@ -480,6 +470,33 @@ void Job::fail(kj::String reason, kj::Exception::Type type) {
   endedFulfiller->reject(kj::Exception(type, __FILE__, __LINE__, kj::mv(reason)));
 }
 
+void Job::record(Fill fill) {
+  capnp::MallocMessageBuilder message;
+  auto event = newEvent(message);
+  fill(event);
+  append(event);
+}
+
+void Job::recordOrThrow(Fill fill) {
+  capnp::MallocMessageBuilder message;
+  auto event = newEvent(message);
+  fill(event);
+  log.append(event);
+}
+
+void Job::tellLauncher(Fill fill) {
+  capnp::MallocMessageBuilder message;
+  auto event = newEvent(message);
+  fill(event);
+  log.show(event);
+}
+
+Event::Builder Job::newEvent(capnp::MessageBuilder& message) const {
+  auto event = message.initRoot<Event>();
+  stamp(event);
+  return event;
+}
+
 void Job::append(Event::Reader event) {
   tasks->add(kj::evalNow([&]() -> kj::Promise<void> {
     log.append(event);
@@ -487,7 +504,7 @@ void Job::append(Event::Reader event) {
   }));
 }
 
-void Job::stamp(Event::Builder event) {
+void Job::stamp(Event::Builder event) const {
   event.setTimeS((clock.now() - kj::UNIX_EPOCH) / kj::NANOSECONDS * 1e-9);
 }
 

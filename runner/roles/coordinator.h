@@ -2,7 +2,9 @@
 // ends the job.
 #pragma once
 
+#include <capnp/message.h>
 #include <kj/async.h>
+#include <kj/function.h>
 #include <kj/map.h>
 #include <kj/refcount.h>
 #include <kj/time.h>
@@ -182,7 +184,7 @@ private:
   kj::Promise<void> endIfFinished();
   // Called when the session number `session` of `seat` is gone: its connection closed, or the role
   // dropped it.
-  void leave(Seat& seat, uint session);
+  void sessionGone(Seat& seat, uint session);
 
   // In coordinator_members.cc: the job goes on when workers are lost, and takes new ones.
   // A role was lost, for the reason that the user is told. Goes on without it, or ends the job.
@@ -190,7 +192,7 @@ private:
   void lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool left = false);
   // A worker leaves between two steps, when all that it has pushed was answered. Resolves when the
   // job goes on without it.
-  kj::Promise<void> letGo(Seat& seat);
+  kj::Promise<void> leave(Seat& seat);
   // Why the job cannot go on without this role, as the end of a sentence. Empty: cluster.on_loss
   // does not ask for it. Null: the job can go on.
   kj::Maybe<kj::String> whyNotWithout(const Seat& seat) const;
@@ -240,8 +242,16 @@ private:
   void reportContinued(const SavedPoint& point);
   // Logs one event per key and server that holds values of the key.
   void reportPlacement();
+  // Make a new event, which `fill` fills in. record() logs it, and if the disk refuses it, the job
+  // fails. recordOrThrow() throws then. tellLauncher() logs nothing: only the launcher gets the
+  // event.
+  using Fill = kj::FunctionParam<void(Event::Builder)>;
+  void record(Fill fill);
+  void recordOrThrow(Fill fill);
+  void tellLauncher(Fill fill);
+  Event::Builder newEvent(capnp::MessageBuilder& message) const;
   void append(Event::Reader event);
-  void stamp(Event::Builder event);
+  void stamp(Event::Builder event) const;
   // Returns the name of a role in messages: "worker 1", "worker 1 on node2".
   kj::String nameOf(const Seat& seat) const;
   // Returns the name of a silent role, or that of its process if all servers of the process are

@@ -65,18 +65,17 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params, kj::String ho
   seat.lastHeard = running.passed();
 
   auto address = params.getAddress();
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  stamp(event);
-  event.setRole(seat.role);
-  event.setIndex(seat.index);
-  event.initJoined().setAddress(address.getTcp());
-  event.getJoined().setPid(params.getPid());
+  auto hasJoined = [&](Event::Builder event) {
+    event.setRole(seat.role);
+    event.setIndex(seat.index);
+    event.initJoined().setAddress(address.getTcp());
+    event.getJoined().setPid(params.getPid());
+  };
   // The events of a run name each role once.
   if (from == nullptr && seat.isMember) {
-    append(event);
+    record(hasJoined);
   } else {
-    log.show(event);
+    tellLauncher(hasJoined);
   }
 
   seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};
@@ -89,11 +88,7 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params, kj::String ho
 
 void Job::reportAgreed() {
   KJ_IF_MAYBE(level, instructions.level()) {
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    stamp(event);
-    event.initAgreed().setInstructionSet(*level);
-    append(event);
+    record([&](Event::Builder event) { event.initAgreed().setInstructionSet(*level); });
   }
 }
 
@@ -146,15 +141,13 @@ kj::String Job::refused() const {
 kj::Promise<void> Job::tellMissing(kj::Duration pause) {
   return timer.afterDelay(pause).then([this, pause]() -> kj::Promise<void> {
     if (joined == expected) return kj::NEVER_DONE;
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    stamp(event);
-    auto waiting = event.initWaiting();
-    waiting.setRoles(missing());
-    waiting.setWaitedS((timer.now() - begin) / kj::MILLISECONDS / 1000.0);
-    waiting.setLimitS(experiment.cluster.startTimeout_s);
-    waiting.setRefused(refused());
-    log.show(event);
+    tellLauncher([&](Event::Builder event) {
+      auto waiting = event.initWaiting();
+      waiting.setRoles(missing());
+      waiting.setWaitedS((timer.now() - begin) / kj::MILLISECONDS / 1000.0);
+      waiting.setLimitS(experiment.cluster.startTimeout_s);
+      waiting.setRefused(refused());
+    });
     return tellMissing(2 * pause);
   });
 }

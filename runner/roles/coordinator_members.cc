@@ -112,13 +112,11 @@ void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool lef
     *waiting = nullptr;
   }
   if (!wasMember) {
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    stamp(event);
-    event.setRole(seat.role);
-    event.setIndex(seat.index);
-    event.setLostNewcomer();
-    return log.show(event);
+    return tellLauncher([&](Event::Builder event) {
+      event.setRole(seat.role);
+      event.setIndex(seat.index);
+      event.setLostNewcomer();
+    });
   }
   uint epoch = epochsTrained + 1;
   change([this, rank = seat.index, epoch, left]() { return goOnWithout(rank, epoch, left); });
@@ -133,13 +131,13 @@ void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool lef
   if (meeting.leave(seat.index)) closeMeeting();
 }
 
-kj::Promise<void> Job::letGo(Seat& seat) {
+kj::Promise<void> Job::leave(Seat& seat) {
   KJ_REQUIRE(seat.role == Role::WORKER && seat.isMember, "only members leave, and once");
   // The others may have made their first step without having reported it yet.
   if (!hadBegunBefore(seat)) {
     return timer.afterDelay(ADMITS_AGAIN).then([this, &seat]() -> kj::Promise<void> {
       if (over || !seat.isMember) return kj::NEVER_DONE;
-      return letGo(seat);
+      return leave(seat);
     });
   }
   lose(seat, kj::str(nameOf(seat), " received SIGTERM"), kj::Exception::Type::DISCONNECTED, true);
@@ -375,17 +373,15 @@ void Job::readSaved(
 
 void Job::reportChange(
     const io::MemberChange& change, uint epoch, kj::ArrayPtr<const rpc::SliceId> held, bool left) {
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  stamp(event);
-  event.setRole(Role::WORKER);
-  event.setIndex(change.rank);
-  auto membership = event.initMembership();
-  setChange(membership, change, held);
-  membership.setEpoch(epoch);
-  membership.setWorkers(members.count());
-  membership.setLeft(left);
-  append(event);
+  record([&](Event::Builder event) {
+    event.setRole(Role::WORKER);
+    event.setIndex(change.rank);
+    auto membership = event.initMembership();
+    setChange(membership, change, held);
+    membership.setEpoch(epoch);
+    membership.setWorkers(members.count());
+    membership.setLeft(left);
+  });
 }
 
 }  // namespace runner

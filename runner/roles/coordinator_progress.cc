@@ -53,18 +53,16 @@ void Job::tellProgress() {
     steps_s += seat.steps_s;
     if (slowest == nullptr || seat.step < slowest->step) slowest = &seat;
   }
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  stamp(event);
-  auto progress = event.initProgress();
-  progress.setEpoch(slowest->epoch);
-  progress.setStep(slowest->step);
-  progress.setImagesPerS(speed.images_per_s());
-  progress.setLoss(sums.images == 0 ? kj::nan() : sums.lossSum / sums.images);
-  progress.setAccuracy(sums.images == 0 ? kj::nan() : double(sums.correct) / sums.images);
-  progress.setReadShare(steps_s > 0 ? read_s / steps_s : 0);
-  progress.setValidating(validating);
-  log.show(event);
+  tellLauncher([&](Event::Builder event) {
+    auto progress = event.initProgress();
+    progress.setEpoch(slowest->epoch);
+    progress.setStep(slowest->step);
+    progress.setImagesPerS(speed.images_per_s());
+    progress.setLoss(sums.images == 0 ? kj::nan() : sums.lossSum / sums.images);
+    progress.setAccuracy(sums.images == 0 ? kj::nan() : double(sums.correct) / sums.images);
+    progress.setReadShare(steps_s > 0 ? read_s / steps_s : 0);
+    progress.setValidating(validating);
+  });
 }
 
 }  // namespace runner

@@ -19,11 +19,7 @@ kj::Promise<void> Job::saveRegularly() {
 void Job::saveNow() {
   tasks->add(askToSave().then([this](bool willStop) {
     if (willStop) return;
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    stamp(event);
-    event.setNotSaved();
-    log.show(event);
+    tellLauncher([&](Event::Builder event) { event.setNotSaved(); });
   }));
 }
 
@@ -43,7 +39,7 @@ kj::Promise<bool> Job::askToSave() {
         return saver.isBusy() || (saver.isForNextEpoch() && !isLastEpoch);
       })
       .catch_([](kj::Exception&& e) {
-        // leave() reports a worker that is gone.
+        // sessionGone() reports a worker that is gone.
         if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
         return false;
       });
@@ -92,16 +88,14 @@ void Job::reportSaved(
     const SavedPoint& point, kj::Maybe<const JobSaver::Saved&> saved, kj::StringPtr reason) {
   if (over) return;
   KJ_IF_MAYBE(s, saved) {
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    stamp(event);
-    auto report = event.initSaved();
-    report.setEpoch(point.epoch);
-    report.setStep(point.step);
-    report.setBytes(s->bytes);
-    report.setSavedS(s->seconds);
-    report.setStoodS(s->stood_seconds);
-    append(event);
+    record([&](Event::Builder event) {
+      auto report = event.initSaved();
+      report.setEpoch(point.epoch);
+      report.setStep(point.step);
+      report.setBytes(s->bytes);
+      report.setSavedS(s->seconds);
+      report.setStoodS(s->stood_seconds);
+    });
   } else {
     reportUnsaved(point.epoch, point.step, reason);
   }
@@ -110,14 +104,12 @@ void Job::reportSaved(
 void Job::reportUnsaved(uint epoch, uint64_t step, kj::StringPtr reason) {
   // The training is sound, and the next attempt may succeed.
   if (over || !isInPlace()) return;
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  stamp(event);
-  auto report = event.initUnsaved();
-  report.setEpoch(epoch);
-  report.setStep(step);
-  report.setReason(reason);
-  append(event);
+  record([&](Event::Builder event) {
+    auto report = event.initUnsaved();
+    report.setEpoch(epoch);
+    report.setStep(step);
+    report.setReason(reason);
+  });
 }
 
 void Job::reportUnsavedWeights(kj::StringPtr reason) {

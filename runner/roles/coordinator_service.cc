@@ -26,7 +26,7 @@ class SessionServer final: public Session::Server {
 public:
   SessionServer(kj::Own<Job> job, Job::Seat& seat)
       : job(kj::mv(job)), seat(seat), number(++seat.sessions) {}
-  ~SessionServer() noexcept(false) { job->leave(seat, number); }
+  ~SessionServer() noexcept(false) { job->sessionGone(seat, number); }
 
   kj::Promise<void> start(StartContext context) override {
     // Otherwise the session of a role that is gone would wait here, and nobody would notice the
@@ -80,7 +80,7 @@ public:
     context.releaseParams();
     context.allowCancellation();
     return met.then([this, context]() mutable {
-      auto& outcome = job->meeting.outcome();
+      auto outcome = job->meeting.outcomeOf(seat.index);
       auto results = context.getResults();
       auto result = results.initResult();
       result.setLossSum(outcome.sums.lossSum);
@@ -89,8 +89,8 @@ public:
       result.setInTopK(outcome.sums.inTopK);
       results.setStatistics(outcome.statistics.asPtr().asBytes());
       results.setStopNext(outcome.stopsNext);
-      results.setPart(job->meeting.partOf(seat.index));
-      results.setParts(job->meeting.parts());
+      results.setPart(outcome.part);
+      results.setParts(outcome.parts);
       results.setAgain(outcome.again);
     });
   }
@@ -136,7 +136,7 @@ public:
   kj::Promise<void> leave(LeaveContext context) override {
     context.allowCancellation();
     requireSeat();
-    return job->letGo(seat);
+    return job->leave(seat);
   }
 
 private:

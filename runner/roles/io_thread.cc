@@ -173,7 +173,7 @@ auto IoThread::runThere(Loop& there, Call&& call) {
 }
 
 template <typename T>
-T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
+T IoThread::onLoop(kj::Function<kj::Promise<T>(Loop&)> call) {
   Loop& there = getLoop();
   return runThere(there, [&]() -> kj::Promise<T> {
     auto over = there.ended.addBranch().then([]() -> kj::Promise<T> { return kj::NEVER_DONE; });
@@ -190,7 +190,7 @@ T IoThread::run(kj::Function<kj::Promise<T>(Loop&)> call) {
 void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& transport,
     rpc::MessageLimits storeLimits, kj::Duration patience, kj::Maybe<MakeShard> makeShard,
     uint64_t since) {
-  run<void>([&](Loop& here) {
+  onLoop<void>([&](Loop& here) {
     return here.joined.addBranch()
         .then([this, &here, &makeShard, store, storeLimits]() -> kj::Promise<void> {
           KJ_IF_MAYBE(make, makeShard) {
@@ -215,7 +215,7 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
             auto names = KJ_MAP(i, kj::indices(addresses)) {
               return kj::str(all[i], " at ", addresses[i].tcp);
             };
-            run(here, *s, kj::mv(names), kj::mv(addresses), transport, storeLimits, patience,
+            runStore(here, *s, kj::mv(names), kj::mv(addresses), transport, storeLimits, patience,
                 since);
           }
         });
@@ -223,7 +223,7 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
 }
 
 kj::String IoThread::instructionSet() {
-  return run<kj::String>([](Loop& here) {
+  return onLoop<kj::String>([](Loop& here) {
     return here.joined.addBranch()
         .then([&here]() { return here.membership->session().instructionSetRequest().send(); })
         .then([](capnp::Response<Session::InstructionSetResults>&& response) {
@@ -246,7 +246,7 @@ kj::Promise<void> IoThread::serve(
 
 kj::Maybe<kj::Array<kj::byte>> IoThread::savedPart() {
   using Bytes = kj::Maybe<kj::Array<kj::byte>>;
-  return run<Bytes>([this](Loop& here) {
+  return onLoop<Bytes>([this](Loop& here) {
     return here.joined.addBranch().then([this, &here]() -> kj::Promise<Bytes> {
       auto& membership = *here.membership;
       if (!membership.continues() || membership.enters()) return Bytes(nullptr);
@@ -257,7 +257,7 @@ kj::Maybe<kj::Array<kj::byte>> IoThread::savedPart() {
 }
 
 bool IoThread::enters() {
-  return run<bool>([](Loop& here) {
+  return onLoop<bool>([](Loop& here) {
     return here.joined.addBranch().then([&here]() { return here.membership->enters(); });
   });
 }
@@ -284,7 +284,7 @@ kj::Maybe<kj::Array<kj::byte>> IoThread::enter() {
 }
 
 bool IoThread::isToBeSaved(uint64_t step) {
-  return run<bool>([step](Loop& here) { return here.calls.isToBeSaved(step); });
+  return onLoop<bool>([step](Loop& here) { return here.calls.isToBeSaved(step); });
 }
 
 void IoThread::send(uint64_t step, Part kind, SavedPart part) {
@@ -302,14 +302,14 @@ void IoThread::send(uint64_t step, Part kind, SavedPart part) {
 }
 
 void IoThread::awaitSent() {
-  run<void>([](Loop& here) {
+  onLoop<void>([](Loop& here) {
     auto sent = here.sending.fork();
     here.sending = sent.addBranch();
     return sent.addBranch();
   });
 }
 
-void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<kj::String> names,
+void IoThread::runStore(Loop& here, rpc::RemoteStore& store, kj::Array<kj::String> names,
     kj::Array<rpc::ServerAddress> addresses, const rpc::Transport& transport,
     rpc::MessageLimits limits, kj::Duration patience, uint64_t since) {
   auto& provider = *here.io.provider;
@@ -330,17 +330,17 @@ void IoThread::run(Loop& here, rpc::RemoteStore& store, kj::Array<kj::String> na
 }
 
 void IoThread::report(kj::Function<void(Event::Builder)> fill) {
-  run<void>([&](Loop& here) {
+  onLoop<void>([&](Loop& here) {
     auto request = here.membership->session().reportRequest();
     fill(request.initEvent());
     return request.send().ignoreResult();
   });
 }
 
-Contribution IoThread::meet(uint epoch, uint64_t step, MeetingPoint point,
+MeetingOutcome IoThread::meet(uint epoch, uint64_t step, MeetingPoint point,
     const nn::BatchResult& result, kj::ArrayPtr<const float> statistics,
     kj::ArrayPtr<const nn::ConfusionCell> confusion) {
-  return run<Contribution>([&](Loop& here) {
+  return onLoop<MeetingOutcome>([&](Loop& here) {
     auto request = here.membership->session().meetRequest();
     request.setEpoch(epoch);
     request.setPoint(point);
@@ -357,10 +357,9 @@ Contribution IoThread::meet(uint epoch, uint64_t step, MeetingPoint point,
       auto data = response.getStatistics();
       auto mean = kj::heapArray<float>(data.size() / sizeof(float));
       memcpy(mean.begin(), data.begin(), mean.size() * sizeof(float));
-      return Contribution{
+      return MeetingOutcome{
           {sums.getLossSum(), sums.getCorrect(), sums.getImages(), sums.getInTopK()}, kj::mv(mean),
-          nullptr, response.getStopNext(), response.getPart(), response.getParts(),
-          response.getAgain()};
+          response.getStopNext(), response.getPart(), response.getParts(), response.getAgain()};
     });
   });
 }

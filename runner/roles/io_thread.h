@@ -70,9 +70,8 @@ public:
 
   // Sends an event to the coordinator. `fill` fills it in.
   void report(kj::Function<void(Event::Builder)> fill);
-  // Waits until all workers are at this point of the run: see Session.meet() in job.capnp. The
-  // result has no confusion.
-  Contribution meet(uint epoch, uint64_t step, MeetingPoint point, const nn::BatchResult& result,
+  // Waits until all workers are at this point of the run: see Session.meet() in job.capnp.
+  MeetingOutcome meet(uint epoch, uint64_t step, MeetingPoint point, const nn::BatchResult& result,
       kj::ArrayPtr<const float> statistics,
       kj::ArrayPtr<const nn::ConfusionCell> confusion = nullptr);
   // Where the coordinator wants this worker to stop, to be saved.
@@ -106,7 +105,7 @@ private:
       const LiveProgress& progress);
   static kj::Promise<void> serve(
       Loop& loop, rpc::ServedShard shard, rpc::RemoteStore& store, rpc::MessageLimits limits);
-  static void run(Loop& loop, rpc::RemoteStore& store, kj::Array<kj::String> names,
+  static void runStore(Loop& loop, rpc::RemoteStore& store, kj::Array<kj::String> names,
       kj::Array<rpc::ServerAddress> addresses, const rpc::Transport& transport,
       rpc::MessageLimits limits, kj::Duration patience, uint64_t since);
   // Waits until the loop is ready. Throws if it never will be.
@@ -114,7 +113,7 @@ private:
   // Runs `call` on the io thread. Waits for its promise, or for the end of the job if that comes
   // first.
   template <typename T>
-  T run(kj::Function<kj::Promise<T>(Loop&)> call);
+  T onLoop(kj::Function<kj::Promise<T>(Loop&)> call);
   // Runs `call` on the io thread, and waits for its result, or for that of its promise.
   template <typename Call>
   auto runThere(Loop& there, Call&& call);

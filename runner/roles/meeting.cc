@@ -30,13 +30,13 @@ kj::Promise<void> Meeting::join(
 bool Meeting::closeIfFull() {
   if (full || present == 0 || present < members) return false;
   full = true;
-  result = add();
+  add();
   for (auto& each: places) each.contribution = nullptr;
   return true;
 }
 
-Contribution Meeting::add() const {
-  Contribution all;
+void Meeting::add() {
+  result = {};
   kj::Array<double> sums;
   double weights = 0;
   nn::Confusion confusion;
@@ -46,7 +46,7 @@ Contribution Meeting::add() const {
   }
   for (auto& each: places) {
     KJ_IF_MAYBE(part, each.contribution) {
-      all.sums.add(part->sums);
+      result.sums.add(part->sums);
       for (auto& cell: part->confusion) confusion.add(cell);
       auto& statistics = part->statistics;
       if (sums == nullptr) {
@@ -58,24 +58,24 @@ Contribution Meeting::add() const {
       weights += weight;
       for (auto i: kj::indices(sums)) sums[i] += statistics[i] * weight;
     } else if (place == MeetingPoint::VALIDATED && each.validates) {
-      all.again = true;
+      result.again = true;
     }
   }
-  all.confusion = confusion.cells();
-  all.statistics = KJ_MAP(sum, sums) {
+  cells = confusion.cells();
+  result.statistics = KJ_MAP(sum, sums) {
     return float(sum / weights);
   };
-  return all;
 }
 
-uint Meeting::partOf(uint rank) const {
-  uint part = 0;
-  for (uint i = 0; i < rank; i++) part += places[i].validates ? 1 : 0;
-  return part;
+MeetingOutcome Meeting::outcomeOf(uint rank) const {
+  return {result.sums, kj::heapArray<float>(result.statistics.asPtr()), result.stopsNext,
+      partsBelow(rank), partsBelow(places.size()), result.again};
 }
 
-uint Meeting::parts() const {
-  return partOf(places.size());
+uint Meeting::partsBelow(uint rank) const {
+  uint parts = 0;
+  for (uint i = 0; i < rank; i++) parts += places[i].validates ? 1 : 0;
+  return parts;
 }
 
 void Meeting::end() {

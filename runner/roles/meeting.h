@@ -14,20 +14,23 @@ namespace runner {
 
 using kj::uint;
 
-// What one worker brings to a meeting: its sums, and its moving statistics. All workers get the sum
-// of the sums, and the mean of the statistics weighted by images.
+// What one worker brings to a meeting.
 struct Contribution {
   nn::BatchResult sums;
-  kj::Array<float> statistics;
-  // Of the last validation: see Session.meet() in job.capnp. The outcome has the sum. No worker
-  // gets it.
+  kj::Array<float> statistics;  // its moving statistics
+  // Of the last validation: see Session.meet() in job.capnp.
   kj::Array<nn::ConfusionCell> confusion = nullptr;
-  bool stopsNext = false;  // of the outcome: see `stopNext` in job.capnp
-  // Of the outcome: which part of how many this worker validates next, and whether all validate
-  // again, or make more steps before the epoch ends.
+};
+
+// What a worker gets from a meeting.
+struct MeetingOutcome {
+  nn::BatchResult sums;         // the sum of all contributions
+  kj::Array<float> statistics;  // their mean, weighted by images
+  bool stopsNext = false;       // see `stopNext` in job.capnp
+  // Which part of how many this worker validates next.
   uint part = 0;
   uint parts = 1;
-  bool again = false;
+  bool again = false;  // all validate again, or make more steps before the epoch ends
 };
 
 // The meetings of a job, one after the other. Only one meeting is open at a time, because no worker
@@ -48,12 +51,13 @@ public:
   MeetingPoint point() const { return place; }
   uint presentEpoch() const { return epoch; }
   uint64_t presentStep() const { return step; }
-  // What all workers get, valid until the next meeting is full. It is added in rank order, whatever
-  // order the workers arrived in.
-  const Contribution& outcome() const { return result; }
-  // Returns which part of the validation worker `rank` takes, and how many parts there are.
-  uint partOf(uint rank) const;
-  uint parts() const;
+  // Returns what worker `rank` gets from the last meeting that was full. The contributions are
+  // added in the order of ranks, in whatever order the workers arrived.
+  MeetingOutcome outcomeOf(uint rank) const;
+  // Whether all workers meet at this point again.
+  bool repeats() const { return result.again; }
+  // Returns the sum of all contributions, which no worker needs. Valid until the next meeting.
+  kj::ArrayPtr<const nn::ConfusionCell> confusion() const { return cells; }
   // Tells the workers to stop before their next step. Call it before end().
   void stopNext() { result.stopsNext = true; }
   // Tells the workers to make more steps and to meet again. Call it before end().
@@ -76,7 +80,9 @@ private:
   };
 
   bool closeIfFull();
-  Contribution add() const;
+  void add();
+  // Returns how many ranks below `rank` have a part of the validation.
+  uint partsBelow(uint rank) const;
 
   uint epoch = 0;
   uint64_t step = 0;
@@ -86,7 +92,8 @@ private:
   uint members;
   uint present = 0;  // members that are there
   bool full = false;
-  Contribution result;
+  MeetingOutcome result;  // without the part of a worker
+  kj::Array<nn::ConfusionCell> cells;
 };
 
 }  // namespace runner

@@ -21,11 +21,11 @@ TEST_CASE("Meeting: gives the sum of the sums, and the mean of the statistics by
   auto first = meeting.join(0, 1, 10, MeetingPoint::TRAINED, contribution(0.25, 10, 1));
   REQUIRE(meeting.isFull());
   CHECK_FALSE(first.poll(scope));
-  CHECK(meeting.outcome().sums.lossSum == 1.75);
-  CHECK(meeting.outcome().sums.correct == 20);
-  CHECK(meeting.outcome().sums.images == 40);
-  CHECK(meeting.outcome().sums.inTopK == 22);
-  CHECK(meeting.outcome().statistics[0] == 4);
+  CHECK(meeting.outcomeOf(0).sums.lossSum == 1.75);
+  CHECK(meeting.outcomeOf(0).sums.correct == 20);
+  CHECK(meeting.outcomeOf(0).sums.images == 40);
+  CHECK(meeting.outcomeOf(0).sums.inTopK == 22);
+  CHECK(meeting.outcomeOf(0).statistics[0] == 4);
   meeting.end();
   CHECK(first.poll(scope));
   CHECK(second.poll(scope));
@@ -40,7 +40,7 @@ Contribution validated(kj::ArrayPtr<const nn::ConfusionCell> cells) {
 
 // Returns the cells of the outcome as `label>predicted:images `.
 kj::String confusionOf(const Meeting& meeting) {
-  auto cells = KJ_MAP(cell, meeting.outcome().confusion) {
+  auto cells = KJ_MAP(cell, meeting.confusion()) {
     return kj::str(cell.label, '>', cell.predicted, ':', cell.images, ' ');
   };
   return kj::strArray(cells, "");
@@ -74,11 +74,11 @@ TEST_CASE("Meeting: parts that are validated again because a worker was lost cou
   auto b = join(2, {{1, 1, 4}});
   CHECK_FALSE(meeting.leave(2));
   CHECK(meeting.leave(1));
-  CHECK(meeting.outcome().again);
+  CHECK(meeting.repeats());
   meeting.end();
   auto c = join(0, {{0, 0, 5}, {1, 1, 4}});
   REQUIRE(meeting.isFull());
-  CHECK_FALSE(meeting.outcome().again);
+  CHECK_FALSE(meeting.repeats());
   CHECK(confusionOf(meeting) == "0>0:5 1>1:4 ");
 }
 

@@ -1,0 +1,131 @@
+// How roles join a job.
+#include <doctest/doctest.h>
+
+#include "runner/roles/test_job.h"
+#include "runner/system/files.h"
+
+namespace runner {
+namespace {
+
+TEST_CASE("Job: names those who were refused if a role is missing later") {
+  TestJob job("refused");
+  for (uint i = 0; i < 9; i++) {
+    job.job->noteRefused("a connection from 10.0.0.3 was refused: it has another secret");
+  }
+  job.join(Role::WORKER, 0, "another")
+      .then([](auto&&) {}, [](kj::Exception&&) {})
+      .wait(job.waitScope);
+  job.join(Role::SERVER, 0, "another")
+      .then([](auto&&) {}, [](kj::Exception&&) {})
+      .wait(job.waitScope);
+  auto server = job.join(Role::SERVER, 0);
+  for (uint second = 0; second < 31; second++) {
+    server.heartbeatRequest().send().wait(job.waitScope);
+    job.pass(1 * kj::SECONDS);
+  }
+  CHECK(job.failure() ==
+        "not joined within 30 s: worker 0, worker 1 (worker 0 was started with a different "
+        "experiment file than the coordinator: start all roles with the same file and the same "
+        "--set; a connection from 10.0.0.3 was refused: it has another secret); see why they did "
+        "not start, or raise cluster.start_timeout_s");
+}
+
+TEST_CASE("Job: tells for which roles it waits, at growing intervals") {
+  TestJob job("waiting");
+  // Returns the seconds of waiting that a line names.
+  auto lines = [&]() {
+    kj::Vector<double> found;
+    auto text = readWhole(job.told(), TEXT_BYTES_MAX);
+    for (kj::StringPtr rest = text; rest.size() > 0;) {
+      auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'));
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      parseEvent(kj::heapString(rest.slice(0, end)), event);
+      rest = rest.slice(end + 1);
+      if (!event.isWaiting()) continue;
+      CHECK(event.getWaiting().getRoles() == "server 0, worker 1");
+      CHECK(event.getWaiting().getLimitS() == 30);
+      found.add(event.getWaiting().getWaitedS());
+    }
+    return found;
+  };
+  auto worker = job.join(Role::WORKER, 0);
+  auto pass = [&](uint seconds) {
+    for (uint second = 0; second < seconds; second++) {
+      worker.heartbeatRequest().send().wait(job.waitScope);
+      job.pass(1 * kj::SECONDS);
+    }
+  };
+  pass(4);
+  CHECK(lines().size() == 0);
+  pass(12);
+  auto waited = lines();
+  REQUIRE(waited.size() == 2);
+  CHECK(waited[0] == doctest::Approx(5).epsilon(0.05));
+  CHECK(waited[1] == doctest::Approx(15).epsilon(0.05));
+  // The roles may still join.
+  auto started = worker.startRequest().send();
+  auto server = job.join(Role::SERVER, 0);
+  CHECK_FALSE(started.poll(job.waitScope));
+  auto late = job.join(Role::WORKER, 1);
+  server.startRequest().send().wait(job.waitScope);
+  started.wait(job.waitScope);
+}
+
+TEST_CASE("Job: names the roles that do not join in time") {
+  TestJob job("missing");
+  auto server = job.join(Role::SERVER, 0);
+  auto worker = job.join(Role::WORKER, 1);
+  for (int second = 0; second < 31; second++) {
+    server.heartbeatRequest().send().wait(job.waitScope);
+    worker.heartbeatRequest().send().wait(job.waitScope);
+    job.pass(1 * kj::SECONDS);
+  }
+  CHECK(job.failure() ==
+        "not joined within 30 s: worker 0; see why they did not start, or raise "
+        "cluster.start_timeout_s");
+}
+
+TEST_CASE("Job: leaves it to a launcher to judge whether roles join in time") {
+  TestJob job("launched", "cluster.silence_timeout_s=5", true);
+  job.pass(1 * kj::HOURS);
+  CHECK_FALSE(job.over.poll(job.waitScope));
+}
+
+TEST_CASE("Job: gives roles without an index the lowest one that is free, in their order") {
+  TestJob job("free_places", "cluster.silence_timeout_s=20");
+  auto take = [&](Role role, kj::StringPtr digest) {
+    auto request = job.job->bootstrap().takeIndexRequest();
+    request.setRole(role);
+    request.setDigest(digest);
+    request.setVersion(VERSION);
+    return request.send().wait(job.waitScope).getIndex();
+  };
+  CHECK_THROWS_WITH(take(Role::WORKER, "another digest"),
+      doctest::Contains("worker was started with a different experiment file"));
+  // A role that is refused takes no place.
+  auto second = job.join(Role::WORKER, 1);
+  CHECK(take(Role::WORKER, job.loaded.digest) == 0);
+  CHECK_THROWS_WITH(take(Role::WORKER, job.loaded.digest),
+      doctest::Contains("this job has 2 workers, and all places are taken"));
+  CHECK(take(Role::SERVER, job.loaded.digest) == 0);
+  // A role that was killed before it joined does not keep its index.
+  job.pass(11 * kj::SECONDS);
+  CHECK(take(Role::WORKER, job.loaded.digest) == 0);
+  auto first = job.join(Role::WORKER, 0);
+  CHECK_THROWS(job.join(Role::WORKER, 0));
+}
+
+TEST_CASE("Job: gives each place once, and only to roles with the same experiment file") {
+  TestJob job("places");
+  auto server = job.join(Role::SERVER, 0);
+  CHECK_THROWS(job.join(Role::SERVER, 0));
+  CHECK_THROWS(job.join(Role::SERVER, 1));
+  CHECK_THROWS(job.join(Role::WORKER, 0, "another digest").wait(job.waitScope));
+  auto other = job.join(Role::WORKER, 0, job.loaded.digest, "runner 0.0");
+  CHECK_THROWS_WITH(other.wait(job.waitScope),
+      doctest::Contains("worker 0 is a program of another version, runner 0.0, than the "));
+}
+
+}  // namespace
+}  // namespace runner
