@@ -419,7 +419,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   config.heldOutSpan = reader.span("held_out");
   config.validateOn = configs::chooseWord(reader, "validate_on",
       "Which records are used for validation.", VALIDATION_SETS, "validation");
-  if (config.validateOn == ValidationSet::HELD_OUT && config.heldOut == 0) {
+  if (config.validatesOnHeldOut() && config.heldOut == 0) {
     reader.error("validate_on",
         "`validate_on = \"held_out\"` needs training records that are held out",
         "set data.held_out, or leave `validate_on` out", {"held_out"_kj});

@@ -122,6 +122,10 @@ struct DataConfig {
   AugmentConfig augment;
   SettingNames names;
 
+  // Whether the validation images are the first training records, which are not trained on.
+  bool validatesOnHeldOut() const { return validateOn == ValidationSet::HELD_OUT; }
+  // Whether every worker validates on all images, and not on its part of them.
+  bool eachValidatesAll() const { return validation == ValidationPart::WHOLE; }
   // Returns how often all workers together read each training record in an epoch.
   uint readings(uint workers) const { return part == TrainingPart::SPLIT ? 1 : workers; }
 

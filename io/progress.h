@@ -12,6 +12,11 @@ namespace io {
 // 170052171). A total of 0 means unknown. `what` names the unit.
 using Progress = kj::Function<void(kj::StringPtr what, uint64_t done, uint64_t total)>;
 
+// Returns a function that ignores the reports.
+inline Progress unheard() {
+  return [](kj::StringPtr, uint64_t, uint64_t) {};
+}
+
 // Work on many records calls it once per so many records.
 constexpr uint64_t RECORDS_PER_REPORT = 1000;
 

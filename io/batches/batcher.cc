@@ -40,8 +40,7 @@ kj::Maybe<ImageShape> uncroppedShapeOf(const Dataset& dataset, const DataConfig&
 
 // Returns the number of records to validate on.
 uint64_t validationRecordsOf(const Dataset& dataset, const DataConfig& config) {
-  bool own = config.validateOn == ValidationSet::VALIDATION;
-  return own ? dataset.validation().count() : config.heldOut;
+  return config.validatesOnHeldOut() ? config.heldOut : dataset.validation().count();
 }
 
 // Sequence numbers count batches from the start, or from the last restart.
@@ -88,7 +87,7 @@ public:
             config.onBadRecord},
         validationRecords(
             kind == BatchWork::Kind::VALIDATION ? validationRecordsOf(dataset, config) : 0),
-        splitsValidation(config.validation == ValidationPart::SPLIT),
+        splitsValidation(!config.eachValidatesAll()),
         batchSize(config.batchSize),
         form(kj::mv(form)),
         balance(config.readerThreads, threadsMaxOf(config, kind)) {
@@ -195,7 +194,7 @@ public:
 private:
   static const RecordDb& recordsOf(
       const Dataset& dataset, const DataConfig& config, BatchWork::Kind kind) {
-    bool own = config.validateOn == ValidationSet::VALIDATION;
+    bool own = !config.validatesOnHeldOut();
     return kind == BatchWork::Kind::VALIDATION && own ? dataset.validation() : dataset.training();
   }
 
@@ -356,11 +355,10 @@ kj::Own<Batcher> Batcher::training(const Dataset& dataset, const DataConfig& con
 kj::Own<Batcher> Batcher::validation(
     const Dataset& dataset, const DataConfig& config, uint workers, uint rank, BatchForm form) {
   uint64_t records = validationRecordsOf(dataset, config);
-  bool own = config.validateOn == ValidationSet::VALIDATION;
+  bool own = !config.validatesOnHeldOut();
   KJ_REQUIRE(rank < workers, rank, workers);
   KJ_REQUIRE(own || records <= dataset.training().count(), records, dataset.training().count());
-  bool split = config.validation == ValidationPart::SPLIT;
-  auto range = split ? partOf(records, rank, workers) : RecordRange{0, records};
+  auto range = config.eachValidatesAll() ? RecordRange{0, records} : partOf(records, rank, workers);
   return kj::heap<RingBatcher>(dataset, config, BatchWork::Kind::VALIDATION, 0, nullptr,
       range.begin, range.size, kj::mv(form));
 }

@@ -52,9 +52,7 @@ struct Packed {
     writer->finish();
   }
 
-  kj::Own<Dataset> open() const {
-    return openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
-  }
+  kj::Own<Dataset> open() const { return openDataset(config, unheard()); }
 };
 
 // Returns all bytes of the next `steps` batches: labels and pixels.

@@ -39,9 +39,7 @@ struct Packed {
     config.onBadRecord = BadRecordPolicy::SKIP;
   }
 
-  kj::Own<Dataset> open() const {
-    return openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
-  }
+  kj::Own<Dataset> open() const { return openDataset(config, unheard()); }
 };
 
 }  // namespace

@@ -102,7 +102,7 @@ void PackedFiles::read(uint64_t offset, kj::ArrayPtr<kj::byte> to) const {
 }
 
 PackedData::PackedData(const DataConfig& config) {
-  auto dataset = openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+  auto dataset = openDataset(config, unheard());
   recordsSha256 = io::recordsSha256(dataset->training(), dataset->validation());
   name = kj::str(baseName(withoutSlash(dataset->folder())));
   kj::Vector<PackedFile> found;

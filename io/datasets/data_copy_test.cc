@@ -25,7 +25,7 @@ struct Pair {
 
   Pair() {
     auto packed = scratch.path("packed");
-    packDataset(scratch.config, packed, silent());
+    packDataset(scratch.config, packed, unheard());
     scratch.config.source = kj::mv(packed);
     data = kj::heap<PackedData>(scratch.config);
   }
@@ -80,7 +80,7 @@ TEST_CASE("DataCopy: the import of another data set leaves a copy that broke off
   cut->append(0, pair.bytes(0, 500));
   cut = nullptr;
   pair.scratch.config.source = pair.scratch.path("images");
-  auto imported = openDataset(pair.scratch.config, silent());
+  auto imported = openDataset(pair.scratch.config, unheard());
   cut = pair.newCopy();
   REQUIRE(cut->takeLock());
   cut->open();
@@ -89,7 +89,7 @@ TEST_CASE("DataCopy: the import of another data set leaves a copy that broke off
 
 TEST_CASE("DataCopy: a machine that has imported the same records itself needs no copy") {
   ImageFolder scratch;
-  auto folder = kj::str(openDataset(scratch.config, silent())->folder());
+  auto folder = kj::str(openDataset(scratch.config, unheard())->folder());
   PackedData data(scratch.config);
   CHECK(folder.endsWith(kj::str("/", data.name)));
   auto found = [&](kj::StringPtr name) {

@@ -490,7 +490,7 @@ bool areRecordsKnown(const DataConfig& config) {
 }
 
 kj::String recordsSha256(const DataConfig& config) {
-  auto dataset = openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+  auto dataset = openDataset(config, unheard());
   auto records = recordsSha256(dataset->training(), dataset->validation());
   if (config.classNames == nullptr) return records;
   auto names = kj::strArray(dataset->classNames(), "\n");

@@ -23,7 +23,7 @@ TEST_CASE("openDataset: names a file that is in the way of the cache or of a fol
   auto config = testConfig("image_folder", scratch.path("images"));
   scratch.write("images/cat/1.jpg", jpegOf(1));
   auto cache = scratch.write("cache", nullptr);
-  CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
+  CHECK(thrownBy([&]() { openDataset(config, unheard()); }) ==
         kj::str("cannot make the folder ", cache,
             ": a file has that name. Rename it, or set RUNNER_CACHE to another folder"));
   KJ_SYSCALL(::unlink(cache.cStr()));
@@ -36,17 +36,17 @@ TEST_CASE("openDataset: imports again if a file of the cached folder was deleted
   kj::String damaged;
   for (auto file: {TRAINING_FILE, VALIDATION_FILE}) {
     {
-      auto dataset = openDataset(config, silent());
+      auto dataset = openDataset(config, unheard());
       auto& db = file == TRAINING_FILE ? dataset->training() : dataset->validation();
       damaged = kj::str(db.path());
       REQUIRE(::truncate(damaged.cStr(), 4096) == 0);
     }
     // The advice in the message helps.
-    auto message = thrownBy([&]() { openDataset(config, silent()); });
+    auto message = thrownBy([&]() { openDataset(config, unheard()); });
     CHECK(message.startsWith(kj::str("cannot open the record database ", damaged, ": ")));
     CHECK(memmem(message.begin(), message.size(), ". Delete this file", 18) != nullptr);
     REQUIRE(::unlink(damaged.cStr()) == 0);
-    auto dataset = openDataset(config, silent());
+    auto dataset = openDataset(config, unheard());
     CHECK(dataset->training().count() == 18);
     CHECK(dataset->validation().count() == 2);
     CHECK(dataset->meanImage().size() == 768);
@@ -65,7 +65,7 @@ TEST_CASE("openDataset: refuses images that all lie in one folder, because they 
   scratch.write("flat/2.jpg", jpegOf(2));
   auto source = scratch.path("flat");
   CHECK(thrownBy([&]() {
-    openDataset(testConfig("image_folder", kj::str(source)), silent());
+    openDataset(testConfig("image_folder", kj::str(source)), unheard());
   }).startsWith(kj::str("all images of ", source, " are in one folder, ")));
 }
 
@@ -74,7 +74,7 @@ TEST_CASE(
   ImageFolder scratch;
   auto& config = scratch.config;
   config.augment.meanImage = true;
-  auto dataset = openDataset(config, silent());
+  auto dataset = openDataset(config, unheard());
   CHECK(dataset->classes() == 2);
   CHECK(dataset->training().count() == 18);
   CHECK(dataset->validation().count() == 2);
@@ -89,7 +89,7 @@ TEST_CASE(
 
   config.encoding = Encoding::RAW;
   config.resizeShortSide = 8;
-  auto resized = openDataset(config, silent());
+  auto resized = openDataset(config, unheard());
   CHECK(KJ_ASSERT_NONNULL(resized->storedShape()) == ImageShape{3, 8, 8});
   CHECK(RecordReader::open(resized->training())->read(3).encoding == Encoding::RAW);
 }
@@ -106,7 +106,7 @@ TEST_CASE("recordsSha256: the same images have the same sum wherever they are, p
   config.source = kj::str(moved);
   CHECK(recordsSha256(config) == sum);
 
-  packDataset(config, scratch.path("packed"), silent());
+  packDataset(config, scratch.path("packed"), unheard());
   config.source = scratch.path("packed");
   CHECK(!areRecordsKnown(config));
   CHECK(recordsSha256(config) == sum);
@@ -133,16 +133,16 @@ TEST_CASE("recordsSha256: a file of class names counts by its names, not by its 
 TEST_CASE("openDataset: imports a changed image folder again") {
   ImageFolder scratch;
   auto& config = scratch.config;
-  CHECK(openDataset(config, silent())->classes() == 2);
+  CHECK(openDataset(config, unheard())->classes() == 2);
   scratch.write("images/eel/1.jpg", jpegOf(7));
-  CHECK(openDataset(config, silent())->classes() == 3);
+  CHECK(openDataset(config, unheard())->classes() == 3);
 }
 
 TEST_CASE("openDataset: imports an image folder again if other files are left out") {
   ImageFolder scratch;
   auto& config = scratch.config;
   auto opened = [&]() {
-    auto dataset = openDataset(config, silent(), [](kj::StringPtr) {});
+    auto dataset = openDataset(config, unheard(), [](kj::StringPtr) {});
     return kj::str(dataset->training().count() + dataset->validation().count(), "; ",
         kj::strArray(dataset->leftOut(), "; "));
   };
@@ -179,7 +179,7 @@ TEST_CASE("openDataset: imports an image folder once, although the cache and run
 TEST_CASE("openDataset: keeps what an import left out beside its records") {
   ImageFolder scratch;
   auto& config = scratch.config;
-  CHECK(openDataset(config, silent())->leftOut().size() == 0);
+  CHECK(openDataset(config, unheard())->leftOut().size() == 0);
   scratch.write("images/x.gif", nullptr);
   config.onBadRecord = BadRecordPolicy::SKIP;
   for (uint i = 0; i < 7; ++i) scratch.write(kj::str("images/cat/bad-", i, ".jpg"), nullptr);
@@ -192,13 +192,13 @@ TEST_CASE("openDataset: keeps what an import left out beside its records") {
     CHECK(leftOut[5].startsWith("4 more warnings about what the import left out: see "));
     CHECK(leftOut[5].endsWith("/left_out.txt"));
   };
-  check(*openDataset(config, silent(), kj::mv(warn)));
+  check(*openDataset(config, unheard(), kj::mv(warn)));
   // One per bad image, one on their number, one on the other file.
   CHECK(told.size() == 9);
-  check(*openDataset(config, silent()));
-  packDataset(config, scratch.path("packed"), silent(), [](kj::StringPtr) {});
+  check(*openDataset(config, unheard()));
+  packDataset(config, scratch.path("packed"), unheard(), [](kj::StringPtr) {});
   config.source = scratch.path("packed");
-  check(*openDataset(config, silent()));
+  check(*openDataset(config, unheard()));
 }
 
 TEST_CASE("openDataset: does not shorten six sentences on what an import left out") {
@@ -209,7 +209,7 @@ TEST_CASE("openDataset: does not shorten six sentences on what an import left ou
   for (uint i = 0; i < 5; ++i) scratch.write(kj::str("images/cat/bad-", i, ".jpg"), nullptr);
   kj::Vector<kj::String> told;
   auto dataset =
-      openDataset(config, silent(), [&](kj::StringPtr sentence) { told.add(kj::str(sentence)); });
+      openDataset(config, unheard(), [&](kj::StringPtr sentence) { told.add(kj::str(sentence)); });
   CHECK(told.size() == 6);
   CHECK(kj::strArray(dataset->leftOut(), "\n") == kj::strArray(told, "\n"));
 }
@@ -219,9 +219,9 @@ TEST_CASE("openDataset: names a source that is a pipe, and does not wait for it"
   auto pipe = scratch.path("photos.tar");
   REQUIRE(::mkfifo(pipe.cStr(), 0600) == 0);
   CHECK(thrownBy([&]() {
-    openDataset(testConfig("image_folder", kj::str(pipe)), silent());
+    openDataset(testConfig("image_folder", kj::str(pipe)), unheard());
   }).startsWith(kj::str(pipe, " (a pipe) is not a folder or an archive. Set ")));
-  auto message = thrownBy([&]() { openDataset(testConfig("mnist", kj::str(pipe)), silent()); });
+  auto message = thrownBy([&]() { openDataset(testConfig("mnist", kj::str(pipe)), unheard()); });
   INFO(message.cStr());
   CHECK(strstr(message.cStr(), " (a pipe) is not a folder or an archive") != nullptr);
 }
@@ -249,7 +249,7 @@ TEST_CASE("openDataset: the next import removes what a killed import left in the
     if (atWork++ > 0) return;
     CHECK(unfinished() == 1);
     scratch.write("images/cat/998.jpg", jpegOf(1));
-    openDataset(config, silent());
+    openDataset(config, unheard());
     CHECK(unfinished() == 1);
   };
   // The import reports progress while it lists the images, before it has read any.
@@ -262,7 +262,7 @@ TEST_CASE("openDataset: messages name the source of images, not their folder in 
   ImageFolder scratch;
   auto& config = scratch.config;
   config.augment.crop = 17;
-  CHECK(thrownBy([&]() { openDataset(config, silent()); }) ==
+  CHECK(thrownBy([&]() { openDataset(config, unheard()); }) ==
         kj::str("data.augment.crop = 17 is larger than the images of ", scratch.path("images"),
             ", which have 16×16 pixels. Set a smaller crop"));
 }
@@ -273,7 +273,7 @@ TEST_CASE(
   scratch.write("images/cat/1.jpg", jpegOf(1));
   scratch.write("images/dog/2.jpg", jpegOf(1, {3, 16, 20}));
   auto source = scratch.path("images");
-  CHECK(thrownBy([&]() { openDataset(testConfig("image_folder", kj::str(source)), silent()); }) ==
+  CHECK(thrownBy([&]() { openDataset(testConfig("image_folder", kj::str(source)), unheard()); }) ==
         kj::str("images in ", source, " have different sizes. Set data.augment.crop"));
 }
 

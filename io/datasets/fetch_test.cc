@@ -12,13 +12,7 @@
 
 namespace io {
 
-namespace {
-
-Progress silent() {
-  return [](kj::StringPtr, uint64_t, uint64_t) {};
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("download: copies the file at an address, and reports progress") {
   Scratch scratch;
@@ -38,7 +32,7 @@ TEST_CASE("download: copies the file at an address, and reports progress") {
 
 TEST_CASE("download: a file that is absent or too large is an error, and leaves no file") {
   Scratch scratch;
-  Progress progress = silent();
+  Progress progress = unheard();
   auto to = scratch.path("to");
   auto none = kj::str("file://", scratch.path("none"));
   CHECK(thrownBy([&]() { download(none, to, 100, progress); }) ==
@@ -52,7 +46,7 @@ TEST_CASE("download: a file that is absent or too large is an error, and leaves 
 
 TEST_CASE("download: an unknown host name is an error that leaves no file") {
   Scratch scratch;
-  Progress progress = silent();
+  Progress progress = unheard();
   auto to = scratch.path("to");
   // A part of a host name has at most 63 letters. The resolver asks no server for this one.
   auto place = kj::str("http://", kj::repeat('x', 64), ".invalid/x.gz");
@@ -64,7 +58,7 @@ TEST_CASE("download: an unknown host name is an error that leaves no file") {
 TEST_CASE("download: the error names the status that a server answers with") {
   HttpServer server({.status = 404});
   Scratch scratch;
-  Progress progress = silent();
+  Progress progress = unheard();
   auto place = server.address("x.gz");
   CHECK(thrownBy([&]() { download(place, scratch.path("to"), 100, progress); }) ==
         kj::str("cannot download ", place, ": the server answered with HTTP status 404"));
@@ -134,7 +128,7 @@ TEST_CASE("lookUp: a server may refuse to send a head alone") {
 
 TEST_CASE("lookUp: an address without an archive is an error") {
   HttpServer server({.bytes = someBytes(10), .type = "text/html; charset=utf-8"_kj});
-  Progress progress = silent();
+  Progress progress = unheard();
   auto refusal = [&](kj::StringPtr address) {
     return thrownBy([&]() { lookUp(address, progress); });
   };

@@ -25,7 +25,7 @@ struct IdxFolder: CacheScratch {
   }
 
   kj::String refusal() {
-    return thrownBy([&]() { openDataset(config, silent()); });
+    return thrownBy([&]() { openDataset(config, unheard()); });
   }
 };
 
@@ -34,7 +34,7 @@ struct IdxFolder: CacheScratch {
 TEST_CASE("idx: images of any size become records, and a changed file is imported again") {
   IdxFolder folder;
   CHECK(factsOf(folder.config) == nullptr);
-  auto dataset = openDataset(folder.config, silent());
+  auto dataset = openDataset(folder.config, unheard());
   CHECK(dataset->training().count() == 3);
   CHECK(dataset->validation().count() == 3);
   CHECK(dataset->classes() == 10);
@@ -47,7 +47,7 @@ TEST_CASE("idx: images of any size become records, and a changed file is importe
   auto labels = kj::heapArray<kj::byte>(LABELS);
   labels.back() = 11;
   folder.write("letters/emnist-train-labels-idx1-ubyte", labels);
-  CHECK(openDataset(folder.config, silent())->classes() == 12);
+  CHECK(openDataset(folder.config, unheard())->classes() == 12);
 }
 
 TEST_CASE("idx: says which file is missing, or is not what its name says") {

@@ -23,11 +23,11 @@ TEST_CASE("openDataset: refuses by name a mean image that is damaged or of other
   ImageFolder scratch;
   auto& config = scratch.config;
   auto packed = scratch.path("packed");
-  packDataset(config, packed, silent());
+  packDataset(config, packed, unheard());
   auto read = [&]() {
     auto again = testConfig("image_folder", kj::str(packed));
     again.augment.meanImage = true;
-    return kj::heapArray<float>(openDataset(again, silent())->meanImage());
+    return kj::heapArray<float>(openDataset(again, unheard())->meanImage());
   };
   auto path = kj::str(packed, "/", MEAN_FILE);
   auto contentOfFile = [&]() {
@@ -70,7 +70,7 @@ TEST_CASE("openDataset: refuses by name a mean image that is damaged or of other
   // The records of another folder.
   scratch.write("images/dog/113.jpg", jpegOf(250));
   auto other = scratch.path("other");
-  packDataset(testConfig("image_folder", scratch.path("images")), other, silent());
+  packDataset(testConfig("image_folder", scratch.path("images")), other, unheard());
   REQUIRE(::rename(kj::str(other, "/", TRAINING_FILE).cStr(),
               kj::str(packed, "/", TRAINING_FILE).cStr()) == 0);
   CHECK(thrownBy([&]() { read(); }).size() > 0);
@@ -79,7 +79,7 @@ TEST_CASE("openDataset: refuses by name a mean image that is damaged or of other
 TEST_CASE("openDataset: warns if the mean image cannot be written, and uses it") {
   ImageFolder scratch;
   auto packed = scratch.path("packed");
-  packDataset(scratch.config, packed, silent());
+  packDataset(scratch.config, packed, unheard());
   auto path = kj::str(packed, "/", MEAN_FILE);
   REQUIRE(::unlink(path.cStr()) == 0);
   auto config = testConfig("image_folder", kj::str(packed));
@@ -92,7 +92,7 @@ TEST_CASE("openDataset: warns if the mean image cannot be written, and uses it")
   small.rlim_cur = 1024;
   ::signal(SIGXFSZ, SIG_IGN);
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
-  auto size = openDataset(config, silent(), kj::mv(warn))->meanImage().size();
+  auto size = openDataset(config, unheard(), kj::mv(warn))->meanImage().size();
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
   CHECK(size == 768);
   REQUIRE(told.size() == 1);
@@ -104,7 +104,7 @@ TEST_CASE("openDataset: warns if the mean image cannot be written, and uses it")
   REQUIRE(::chmod(packed.cStr(), 0555) == 0);
   told.clear();
   Warn again = [&](kj::StringPtr sentence) { told.add(kj::str(sentence)); };
-  CHECK(openDataset(config, silent(), kj::mv(again))->meanImage().size() == 768);
+  CHECK(openDataset(config, unheard(), kj::mv(again))->meanImage().size() == 768);
   CHECK(told.size() == 0);
   REQUIRE(::chmod(packed.cStr(), 0755) == 0);
 }

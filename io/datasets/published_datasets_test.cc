@@ -43,7 +43,7 @@ TEST_CASE("openDataset: MNIST has its images, labels and mean") {
   CacheScratch scratch;
   auto config = testConfig("mnist");
   config.augment.meanImage = true;
-  auto dataset = openDataset(config, silent());
+  auto dataset = openDataset(config, unheard());
   CHECK(dataset->classes() == 10);
   CHECK(KJ_ASSERT_NONNULL(dataset->storedShape()) == ImageShape{1, 28, 28});
   CHECK(dataset->batchShape() == ImageShape{1, 28, 28});
@@ -69,11 +69,11 @@ TEST_CASE("openDataset: uses the classes that data.classes names, in their order
   }
   CacheScratch scratch;
   auto config = testConfig("fashion_mnist");
-  auto all = openDataset(config, silent());
+  auto all = openDataset(config, unheard());
   config.classes = kj::arr(kj::str("Bag"), kj::str("Coat"));  // 8 and 4 of all ten
   CHECK(factsOf(config) == nullptr);
   CHECK(areRecordsKnown(config));
-  auto dataset = openDataset(config, silent());
+  auto dataset = openDataset(config, unheard());
   CHECK(dataset->classes() == 2);
   CHECK(kj::strArray(dataset->classNames(), " ") == "Bag Coat");
   CHECK(dataset->training().count() == 12000);
@@ -109,7 +109,7 @@ TEST_CASE("openDataset: reads Fashion-MNIST from Debian's package, and later fro
   CHECK(reports == 0);
   auto mistyped = testConfig("fashion_mnist", scratch.path("nothing"));
   CHECK(thrownBy([&]() {
-    openDataset(mistyped, silent());
+    openDataset(mistyped, unheard());
   }).startsWith("cannot find the data set fashion_mnist: "));
   CHECK(second->training().digest() == first->training().digest());
 }
@@ -121,7 +121,7 @@ TEST_CASE("openDataset: reads CIFAR-10 from an archive of any kind, with the pub
   auto config = testConfig("cifar10");
   config.augment.meanImage = true;
   config.augment.crop = 28;
-  auto dataset = openDataset(config, silent());
+  auto dataset = openDataset(config, unheard());
   CHECK(dataset->batchShape() == ImageShape{3, 28, 28});
   Counted training;
   training.add(dataset->training());
@@ -144,9 +144,9 @@ TEST_CASE("openDataset: the ImageNet sample keeps its JPEG files and its labels 
   if (datasets == nullptr) SKIP_CASE("RUNNER_DATASETS has no imagenet-sample");
   CacheScratch scratch;
   auto config = testConfig("image_folder");
-  CHECK(thrownBy([&]() { openDataset(config, silent()); }).endsWith("Set data.augment.crop"));
+  CHECK(thrownBy([&]() { openDataset(config, unheard()); }).endsWith("Set data.augment.crop"));
   config.augment.crop = 56;
-  auto dataset = openDataset(config, silent());
+  auto dataset = openDataset(config, unheard());
   CHECK(dataset->training().count() == 536);
   CHECK(dataset->validation().count() == 59);
   CHECK(dataset->classes() == 997);
@@ -172,7 +172,7 @@ TEST_CASE("openDataset: looks for a source in a folder, in the folder above, and
   for (auto& source: kj::arr(kj::str(folder), kj::str(folder, "/mnist"), kj::str("file://", folder),
            kj::str("file://", folder, "/mnist/"))) {
     CacheScratch scratch;
-    auto dataset = openDataset(testConfig("mnist", kj::str(source)), silent());
+    auto dataset = openDataset(testConfig("mnist", kj::str(source)), unheard());
     digests.add(sha256Hex(dataset->training().digest()));
     // The cache keeps no downloads.
     for (auto& name: namesIn(scratch.path("cache"))) {
@@ -186,7 +186,7 @@ TEST_CASE("openDataset: looks for a source in a folder, in the folder above, and
 TEST_CASE("openDataset: refuses by name a source without the files, or with damaged ones") {
   CacheScratch scratch;
   auto empty = scratch.path("nothing");
-  CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(empty)), silent()); }) ==
+  CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(empty)), unheard()); }) ==
         kj::str("cannot find the data set mnist: ", empty,
             " is not there. Set data.source to a folder that contains train-images-idx3-ubyte.gz, "
             "train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz, or "
@@ -196,11 +196,11 @@ TEST_CASE("openDataset: refuses by name a source without the files, or with dama
     scratch.write(kj::str("short/", name), kj::StringPtr("x").asBytes());
   }
   auto source = scratch.path("short");
-  CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(source)), silent()); }) ==
+  CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(source)), unheard()); }) ==
         kj::str("cannot find the data set cifar10: ", source,
             " has no data_batch_1.bin. Set data.source to a folder that contains "
             "cifar-10-binary.tar.gz, or leave it out"));
-  CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(source)), silent()); }) ==
+  CHECK(thrownBy([&]() { openDataset(testConfig("mnist", kj::str(source)), unheard()); }) ==
         kj::str("train-images-idx3-ubyte from ", source,
             "/train-images-idx3-ubyte is damaged: unpacked it has 1 bytes, not 47040016. Get it "
             "again, or set data.source to another place"));
@@ -220,7 +220,7 @@ TEST_CASE("openDataset: refuses files with another size or content than publishe
     scratch.write(kj::str("idx/", name), nullptr);
   }
   auto refusal = [&](kj::StringPtr name, kj::StringPtr folder) {
-    return thrownBy([&]() { openDataset(testConfig(name, scratch.path(folder)), silent()); });
+    return thrownBy([&]() { openDataset(testConfig(name, scratch.path(folder)), unheard()); });
   };
   CHECK(refusal("mnist", "idx")
             .startsWith(kj::str("train-images-idx3-ubyte from ", scratch.path("idx"),
@@ -258,7 +258,7 @@ TEST_CASE("openDataset: names a mirror with an unknown host name, with the way o
     return kj::str("cannot download ", mirror, place, "cifar-10-binary.tar.gz: Couldn't resolve ",
         "host name");
   };
-  CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(mirror)), silent()); }) ==
+  CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(mirror)), unheard()); }) ==
         kj::str("cannot find the data set cifar10: ", refusal("/cifar10/"), ", ", refusal("/"),
             ". Set data.source to a folder that contains cifar-10-binary.tar.gz, or leave it out"));
   // The cache holds no unfinished import.

@@ -48,8 +48,8 @@ public:
   kj::String imported() {
     warnings.clear();
     auto warn = [&](kj::StringPtr text) { warnings.add(kj::str(text)); };
-    lookForChanges(config, silent(), warn);
-    auto dataset = openDataset(config, silent(), warn);
+    lookForChanges(config, unheard(), warn);
+    auto dataset = openDataset(config, unheard(), warn);
     return recordsSha256(dataset->training(), dataset->validation());
   }
   kj::String refusal() {
@@ -93,7 +93,7 @@ TEST_CASE("openDataset: imports an archive from an address once, and removes the
   RemoteImages remote;
   auto sum = remote.imported();
   CHECK(remote.server.requests() == "HEAD, HEAD, GET");
-  auto dataset = openDataset(remote.config, silent());
+  auto dataset = openDataset(remote.config, unheard());
   CHECK(dataset->training().count() == 18);
   CHECK(kj::strArray(dataset->classNames(), " ") == "cat dog");
   CHECK(
@@ -121,10 +121,10 @@ TEST_CASE("openDataset: imports a changed file at an address again") {
 
 TEST_CASE("openDataset: the same images at an address and in a file give the same bytes") {
   RemoteImages remote;
-  packDataset(remote.config, remote.path("remote"), silent(), [](kj::StringPtr) {});
+  packDataset(remote.config, remote.path("remote"), unheard(), [](kj::StringPtr) {});
   auto file = remote.served("\"first\"");
   remote.config.source = remote.write("train.tar", file.bytes);
-  packDataset(remote.config, remote.path("local"), silent(), [](kj::StringPtr) {});
+  packDataset(remote.config, remote.path("local"), unheard(), [](kj::StringPtr) {});
   for (auto name: {TRAINING_FILE, VALIDATION_FILE}) {
     CHECK(readFile(remote.path(kj::str("remote/", name)), 1 << 24) ==
           readFile(remote.path(kj::str("local/", name)), 1 << 24));
@@ -150,7 +150,7 @@ TEST_CASE("lookForChanges: does not use an import of a file that is known to hav
   RemoteImages remote;
   CHECK(remote.imported() != "");
   remote.server.change(remote.served("\"second\""));
-  lookForChanges(remote.config, silent());
+  lookForChanges(remote.config, unheard());
   remote.server.change({.status = 503});
   CHECK(remote.refusal() == kj::str("cannot download ", remote.shown(),
                                 ": the server answered with HTTP status 503. Check data.source"));
@@ -161,7 +161,7 @@ TEST_CASE("openDataset: training and validation images may each lie at an addres
   remote.config.validationSource = remote.server.address("val/train.tar");
   auto sum = remote.imported();
   CHECK(remote.server.requests() == "HEAD, HEAD, HEAD, HEAD, GET, GET");
-  auto dataset = openDataset(remote.config, silent());
+  auto dataset = openDataset(remote.config, unheard());
   CHECK(dataset->training().count() == 20);
   CHECK(dataset->validation().count() == 20);
   CHECK(remote.unfinished().size() == 0);
@@ -174,7 +174,7 @@ TEST_CASE("openDataset: training and validation images may each lie at an addres
   remote.config.validationLabels = list("val.txt", "cat/101.jpg 0\n");
   CHECK(remote.imported() != sum);
   CHECK(remote.server.requests().endsWith("GET, GET, HEAD, HEAD, GET"));
-  dataset = openDataset(remote.config, silent());
+  dataset = openDataset(remote.config, unheard());
   CHECK(dataset->training().count() == 2);
   CHECK(dataset->validation().count() == 1);
 }
@@ -182,12 +182,12 @@ TEST_CASE("openDataset: training and validation images may each lie at an addres
 TEST_CASE("packDataset: goes on with the download of a killed process") {
   RemoteImages remote;
   auto whole = remote.path("whole"), killed = remote.path("killed");
-  packDataset(remote.config, whole, silent(), [](kj::StringPtr) {});
+  packDataset(remote.config, whole, unheard(), [](kj::StringPtr) {});
   remote.server.stallAfter(5000);
   packAndKill(remote.config, killed, "downloading", 5000);
   // When all of it is there.
   packAndKill(remote.config, killed, "listing", 0);
-  packDataset(remote.config, killed, silent(), [](kj::StringPtr) {});
+  packDataset(remote.config, killed, unheard(), [](kj::StringPtr) {});
   CHECK(remote.server.requests() == "HEAD, GET, HEAD, GET, HEAD, GET from 5000, HEAD");
   for (auto name: {TRAINING_FILE, VALIDATION_FILE}) {
     CHECK(readFile(kj::str(whole, "/", name), 1 << 24) ==
@@ -202,7 +202,7 @@ TEST_CASE("packDataset: does not go on with the download of another version") {
   remote.server.stallAfter(5000);
   packAndKill(remote.config, killed, "downloading", 5000);
   remote.server.change(remote.served("\"second\""));
-  packDataset(remote.config, killed, silent(), [](kj::StringPtr) {});
+  packDataset(remote.config, killed, unheard(), [](kj::StringPtr) {});
   CHECK(remote.server.requests() == "HEAD, GET, HEAD, GET");
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("openDataset: an interrupted download stays, and the import of another
       tests::contains(thrownBy([&]() { openDataset(remote.config, interrupt); }), ": interrupted"));
   REQUIRE(remote.unfinished().size() == 1);
   auto other = remote.sourceAt("other.tar");
-  openDataset(other, silent(), [](kj::StringPtr) {});
+  openDataset(other, unheard(), [](kj::StringPtr) {});
   CHECK(remote.unfinished().size() == 0);
   CHECK(remote.server.requests() == "HEAD, GET, HEAD, GET");
 }

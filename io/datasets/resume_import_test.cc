@@ -76,7 +76,7 @@ void packAndEnd(const DataConfig& config, kj::StringPtr into, uint64_t images, i
 // Packs, and returns the warnings.
 kj::String packed(const DataConfig& config, kj::StringPtr into) {
   kj::Vector<kj::String> warnings;
-  packDataset(config, into, silent(), [&](kj::StringPtr text) { warnings.add(kj::str(text)); });
+  packDataset(config, into, unheard(), [&](kj::StringPtr text) { warnings.add(kj::str(text)); });
   return kj::strArray(warnings, "\n");
 }
 
@@ -141,13 +141,13 @@ TEST_CASE("openDataset: uses or completes what a process left that was killed in
     auto pid = ::fork();
     if (pid == 0) {
       endsAfterRemoving = file;
-      kj::runCatchingExceptions([&]() { openDataset(scratch.config, silent(), warn); });
+      kj::runCatchingExceptions([&]() { openDataset(scratch.config, unheard(), warn); });
       ::_exit(0);
     }
     int status;
     REQUIRE(::waitpid(pid, &status, 0) == pid);
     REQUIRE(WIFSIGNALED(status));
-    auto dataset = openDataset(scratch.config, silent(), warn);
+    auto dataset = openDataset(scratch.config, unheard(), warn);
     CHECK(dataset->training().count() + dataset->validation().count() == IMAGES - 1);
     for (auto& name: namesIn(scratch.path("cache"))) CHECK(!name.endsWith(".part"));
   }

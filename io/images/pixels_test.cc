@@ -16,10 +16,6 @@ kj::Array<kj::byte> flat(kj::byte value) {
   return result;
 }
 
-Progress silent() {
-  return [](kj::StringPtr, uint64_t, uint64_t) {};
-}
-
 }  // namespace
 
 TEST_CASE("meanImageOf: raw and JPEG records have the same weight") {
@@ -31,7 +27,7 @@ TEST_CASE("meanImageOf: raw and JPEG records have the same weight") {
   auto grey = flat(50);
   writer->add(0, 2, Encoding::JPEG, SHAPE, encodeJpeg({SHAPE, Layout::PLANES, grey}));
   writer->finish();
-  auto progress = silent();
+  auto progress = unheard();
   auto mean = meanImageOf(*RecordDb::open(path), BadRecordPolicy::FAIL, progress);
   REQUIRE(mean.size() == SHAPE.size());
   for (float value: mean) CHECK(value == float(71.0 / 3));
@@ -45,7 +41,7 @@ TEST_CASE("meanImageOf: refuses or leaves out a bad record, by policy") {
   writer->add(0, 7, Encoding::JPEG, SHAPE, kj::StringPtr("no JPEG file").asBytes());
   writer->finish();
   auto db = RecordDb::open(path);
-  auto progress = silent();
+  auto progress = unheard();
   CHECK(meanImageOf(*db, BadRecordPolicy::SKIP, progress)[0] == 10);
   auto message = thrownBy([&]() { meanImageOf(*db, BadRecordPolicy::FAIL, progress); });
   CHECK(message == kj::str("record 1 (image 7 of the source, counted from 0) of ", path,
@@ -61,7 +57,7 @@ TEST_CASE("meanImageOf: refuses images of several shapes") {
   writer->add(0, 0, Encoding::RAW, SHAPE, bytes);
   writer->add(0, 1, Encoding::RAW, {3, 4, 16}, bytes);
   writer->finish();
-  auto progress = silent();
+  auto progress = unheard();
   CHECK_THROWS(meanImageOf(*RecordDb::open(path), BadRecordPolicy::FAIL, progress));
 }
 

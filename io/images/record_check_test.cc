@@ -36,7 +36,7 @@ void writeRecords(kj::StringPtr path) {
 }
 
 RecordSums check(kj::StringPtr path) {
-  Progress silent = [](kj::StringPtr, uint64_t, uint64_t) {};
+  Progress silent = unheard();
   auto db = RecordDb::open(path);
   return checkRecords(*db, silent);
 }

@@ -34,8 +34,4 @@ kj::Array<kj::String> namesIn(kj::StringPtr folder) {
   };
 }
 
-Progress silent() {
-  return [](kj::StringPtr, uint64_t, uint64_t) {};
-}
-
 }  // namespace io

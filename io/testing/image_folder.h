@@ -27,6 +27,4 @@ kj::Array<kj::byte> jpegOf(kj::byte level, ImageShape shape = {3, 16, 16});
 // Returns the names of everything directly in a folder.
 kj::Array<kj::String> namesIn(kj::StringPtr folder);
 
-Progress silent();
-
 }  // namespace io

@@ -25,7 +25,7 @@ kj::String Images::pack(kj::StringPtr from) {
 
 Imported Images::import() {
   Imported result;
-  Progress progress = silent();
+  Progress progress = unheard();
   Warn warn = [&](kj::StringPtr sentence) { result.warnings.add(kj::str(sentence)); };
   auto training = RecordWriter::create(scratch.path("training.mdb"));
   auto validation = RecordWriter::create(scratch.path("validation.mdb"));

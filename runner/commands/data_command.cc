@@ -90,7 +90,7 @@ private:
     auto all = loadAll();
     prepareData(all, path(), commandLine);
     auto& config = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).data;
-    auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+    auto dataset = io::openDataset(config, io::unheard());
     return filesOf(dataset->folder());
   }
 

@@ -227,7 +227,7 @@ kj::String EvaluateCommand::judgeOwn(TrainedModel& model, Judgement& judgement) 
     reports = judgeValidation(model, *dataset, judgement, progress);
   });
   for (auto& report: reports) commandLine.warning(report);
-  bool isHeldOut = config.validateOn == io::ValidationSet::HELD_OUT;
+  bool isHeldOut = config.validatesOnHeldOut();
   show = [dataset = kj::mv(dataset), isHeldOut](uint64_t number) -> Shown {
     auto& db = isHeldOut ? dataset->training() : dataset->validation();
     auto reader = io::RecordReader::open(db);

@@ -216,7 +216,7 @@ kj::Maybe<kj::String> runRoles(
     bool isLaunchedHere =
         first.launched && experiment.cluster.launcher->word == LauncherKind::LOCAL;
     if (!isLaunchedHere) {
-      io::lookForChanges(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {});
+      io::lookForChanges(experiment.data, io::unheard());
     }
     addRecords(loaded);
   }

@@ -49,8 +49,7 @@ void prepare(const io::DataConfig& config, kj::FunctionParam<void(kj::StringPtr)
   if (!warned) {
     for (auto& sentence: dataset->leftOut()) warn(sentence);
   }
-  bool validates = config.validateOn == io::ValidationSet::VALIDATION;
-  if (validates && dataset->validation().count() == 0) {
+  if (!config.validatesOnHeldOut() && dataset->validation().count() == 0) {
     warn(kj::str("the data set has no validation records, so its runs have no ",
         "validation accuracy: every tenth image of an image folder is for validation, and it has ",
         "fewer than ten. Set data.validation_source. If the records are packed, pack them again ",

@@ -11,7 +11,7 @@
 namespace runner {
 
 io::DatasetFacts datasetFacts(const io::DataConfig& config) {
-  io::Progress unheard = [](kj::StringPtr, uint64_t, uint64_t) {};
+  io::Progress unheard = io::unheard();
   return datasetFacts(config, unheard);
 }
 
@@ -91,9 +91,8 @@ ModelFacts::ModelFacts(const Experiment& experiment, io::DatasetFacts facts)
     : trainingRecords(facts.trainingRecords - experiment.data.heldOut),
       passLength(
           io::Stream::passLength(experiment.data, trainingRecords, experiment.cluster.workers)),
-      validationRecords(experiment.data.validateOn == io::ValidationSet::HELD_OUT
-                            ? experiment.data.heldOut
-                            : facts.validationRecords),
+      validationRecords(
+          experiment.data.validatesOnHeldOut() ? experiment.data.heldOut : facts.validationRecords),
       imageShape(facts.shape),
       graph(graphOf(experiment, facts)),
       leftOut(kj::mv(facts.leftOut)),

@@ -117,10 +117,8 @@ kj::Array<kj::String> judgeValidation(const TrainedModel& model, const io::Datas
     Judgement& judgement, io::Progress& progress) {
   auto& experiment = model.experiment();
   auto& data = experiment.data;
-  bool isSplit = data.validation == io::ValidationPart::SPLIT;
-  uint parts = isSplit ? experiment.cluster.workers : 1;
-  bool isHeldOut = data.validateOn == io::ValidationSet::HELD_OUT;
-  uint64_t all = isHeldOut ? data.heldOut : dataset.validation().count();
+  uint parts = data.eachValidatesAll() ? 1 : experiment.cluster.workers;
+  uint64_t all = data.validatesOnHeldOut() ? data.heldOut : dataset.validation().count();
 
   // What the threads share.
   struct Common {

@@ -7,14 +7,6 @@
 
 namespace runner {
 
-namespace {
-
-bool hasOwnValidation(const io::DataConfig& config) {
-  return config.validateOn == io::ValidationSet::VALIDATION;
-}
-
-}  // namespace
-
 nn::RawImages rawImagesOf(const io::Augmenter& augmenter) {
   auto& stored = augmenter.stored;
   return {.channels = stored.channels,
@@ -30,7 +22,7 @@ nn::RawImages rawImagesOf(const io::Augmenter& augmenter) {
 
 uint64_t kept_bytes(const io::DataConfig& config, const io::DatasetFacts& facts) {
   if (config.cache != io::DataCache::DEVICE) return 0;
-  uint64_t validation = hasOwnValidation(config) ? facts.validationRecords : 0;
+  uint64_t validation = config.validatesOnHeldOut() ? 0 : facts.validationRecords;
   return (facts.trainingRecords + validation) * facts.shape.size();
 }
 
@@ -38,12 +30,11 @@ Batches::Batches(nn::Program& program, const io::Dataset& dataset, const io::Dat
     uint64_t seed, uint workers, uint rank, uint64_t firstStep)
     : program(program), rows(kj::heapArray<nn::RawRow>(config.batchSize)) {
   takeRaw(dataset, config);
-  bool own = hasOwnValidation(config);
-  if (keeps && own) firstOfValidation = dataset.training().count();
+  if (keeps && !config.validatesOnHeldOut()) firstOfValidation = dataset.training().count();
   training = io::Batcher::training(
       dataset, config, seed, workers, rank, firstStep, newForm(trainingLabels));
-  validation = io::Batcher::validation(
-      dataset, config, workers, rank, newForm(own ? validationLabels : trainingLabels));
+  validation = io::Batcher::validation(dataset, config, workers, rank,
+      newForm(config.validatesOnHeldOut() ? trainingLabels : validationLabels));
 }
 
 void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config) {
@@ -55,7 +46,7 @@ void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config) 
   }
   auto augmenter = io::augmenterOf(dataset, config);
   if (io::canReadBytes(dataset, augmenter)) {
-    bool validates = hasOwnValidation(config);
+    bool validates = !config.validatesOnHeldOut();
     uint64_t kept = 0;
     if (wants) kept = dataset.training().count() + (validates ? dataset.validation().count() : 0);
     raw = program.takeRaw(rawImagesOf(augmenter), kept);

@@ -17,7 +17,7 @@ void Validation::run(uint newPart, uint newParts, kj::ArrayPtr<const io::View> v
   state.sums = {};
   inTopK = 0;
   confusion.clear();
-  bool isWhole = worker.experiment.data.validation == io::ValidationPart::WHOLE;
+  bool isWhole = worker.experiment.data.eachValidatesAll();
   countsConfusion = isLast && (!isWhole || newPart == 0);
   KJ_IF_MAYBE(own, worker.trainer) own->restartSums();
   auto& batcher = worker.batches->ofValidation();

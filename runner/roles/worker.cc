@@ -515,8 +515,8 @@ private:
     auto endsEarly = isLastEpoch ? nullptr : whyEndsEarly(epoch);
     bool isLast = isLastEpoch || endsEarly != nullptr;
     if (isLast && !isLastEpoch) reports.ended();
-    bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
-    reports.validated(epoch, whole ? state.sums : all.sums, isLast, endsEarly);
+    bool isOfAll = experiment.data.eachValidatesAll();
+    reports.validated(epoch, isOfAll ? state.sums : all.sums, isLast, endsEarly);
     if (isBest && experiment.checkpoint.keepBest && parts.rank == 0) {
       bestWeights.keep(program);
       reports.best(best);
@@ -541,8 +541,7 @@ private:
       nn::copy(values.slice(0, parameters.size()), program.parameters());
       nn::copy(values.slice(parameters.size(), values.size()), program.statistics());
       // In the parts of all workers, so that `runner evaluate` adds the losses in the same order.
-      bool whole = experiment.data.validation == io::ValidationPart::WHOLE;
-      uint workers = whole ? 1 : experiment.cluster.workers;
+      uint workers = experiment.data.eachValidatesAll() ? 1 : experiment.cluster.workers;
       nn::BatchResult sums;
       for (uint part = 0; part < workers; part++) {
         validation.run(part, workers, experiment.data.views(true), false);

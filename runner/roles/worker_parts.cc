@@ -15,7 +15,7 @@ WorkerParts::WorkerParts(const LoadedExperiment& loaded, const RoleOptions& opti
       placement(placementOf(experiment, facts.graph)),
       trace(traceOf(options, experiment, facts)),
       updater(experiment, facts),
-      dataset(io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {})),
+      dataset(io::openDataset(experiment.data, io::unheard())),
       updates(updater.byValue()) {
   if (experiment.kvstore.sharesMemory()) memory = rpc::newWorkerMemory(placement);
   uint64_t firstStep = prepare();

@@ -31,7 +31,7 @@ kj::Array<float> meanImageOf(const io::DataConfig& config, const ModelFacts& fac
   if (facts.meanImage.size() > 0) return kj::heapArray<float>(facts.meanImage);
   kj::Array<float> mean;
   auto read = [&]() {
-    auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+    auto dataset = io::openDataset(config, io::unheard());
     mean = kj::heapArray(dataset->meanImage());
   };
   // On the host of a coordinator, the data may be missing.

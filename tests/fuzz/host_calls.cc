@@ -19,7 +19,7 @@ struct Packed {
 
   Packed() {
     auto folder = scratch.path("packed");
-    io::packDataset(scratch.config, folder, io::silent());
+    io::packDataset(scratch.config, folder, io::unheard());
     scratch.config.source = kj::mv(folder);
   }
 };

@@ -36,7 +36,7 @@ void importImages(kj::StringPtr path, bool validates) {
   io::ImagePlace place{kj::str(path), nullptr};
   auto training = io::RecordWriter::create(kj::str(folder(), "/training.mdb"));
   auto validation = io::RecordWriter::create(kj::str(folder(), "/validation.mdb"));
-  io::Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
+  io::Progress progress = io::unheard();
   io::Warn warn = [](kj::StringPtr) {};
   kj::Maybe<io::ImagePlace> validationPlace;
   if (validates) validationPlace = io::ImagePlace{kj::str(path), nullptr};

@@ -72,7 +72,7 @@ void readAll(const io::RecordDb& db) {
     io::nameOfRecord(db, i, i);
   }
   if (db.count() > 0) refusalOf([&]() { reader->read(db.count() - 1); });
-  io::Progress progress = [](kj::StringPtr, uint64_t, uint64_t) {};
+  io::Progress progress = io::unheard();
   refusalOf([&]() { io::meanImageOf(db, io::BadRecordPolicy::SKIP, progress); });
 }
 

@@ -219,8 +219,7 @@ struct RealImages {
 
   // The first `count` images: of validation, or if that has fewer, of training.
   RealImages(io::DataConfig& config, uint count) {
-    auto silent = [](kj::StringPtr, uint64_t, uint64_t) {};
-    auto dataset = io::openDataset(config, silent);
+    auto dataset = io::openDataset(config, io::unheard());
     shape = dataset->batchShape();
     auto stored = dataset->storedShape().orDefault({0, 0, 0});
     io::Augmenter augmenter(config.augment, shape, stored, dataset->meanImage());

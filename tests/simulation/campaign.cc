@@ -75,7 +75,7 @@ Campaign::Campaign(Mistakes mistakes): mistakes(mistakes) {
   auto packed = kj::str(folder, "/packed");
   auto config = io::testConfig("image_folder", kj::mv(images));
   config.encoding = io::Encoding::RAW;
-  io::packDataset(config, packed, io::silent());
+  io::packDataset(config, packed, io::unheard());
   auto source = kj::str("data.source=", packed);
   for (auto& row: ROWS) {
     kj::Vector<kj::StringPtr> settings;

@@ -352,7 +352,7 @@ Validity BenchReader::run() {
   if (!resizes && (peers.size() > 0 || folder.size() > 0)) {
     return kj::str("--peer and --dump need data.augment.crop_area, such as [0.08, 1]");
   }
-  auto dataset = io::openDataset(config, [](kj::StringPtr, uint64_t, uint64_t) {});
+  auto dataset = io::openDataset(config, io::unheard());
   uint64_t seed = experiment.train.seed;
   auto augmenter = io::augmenterOf(*dataset, config);
   auto reader = io::RecordReader::open(dataset->training());

@@ -56,7 +56,7 @@ runner::LoadedExperiment TrainingCommand::load() {
 }
 
 RecordBatches::RecordBatches(const runner::Experiment& experiment)
-    : dataset(io::openDataset(experiment.data, [](kj::StringPtr, uint64_t, uint64_t) {})),
+    : dataset(io::openDataset(experiment.data, io::unheard())),
       batcher(io::Batcher::training(*dataset, experiment.data, experiment.train.seed, 1, 0, 0)) {}
 
 const io::Batch& RecordBatches::next() {
