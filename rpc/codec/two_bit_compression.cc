@@ -81,7 +81,7 @@ kj::Own<const Compression> readTwoBit(configs::Reader& reader) {
       "A value is sent as +threshold or -threshold once that much of it has accumulated. It "
       "applies to the gradient summed over the worker's batch, and is rounded to 12 significant "
       "bits.",
-      {.above = 0, .atMost = 1e9}, 0.5)));
+      {.atLeast = 1e-30, .atMost = 1e9}, 0.5)));
 }
 
 float usedThreshold(double threshold) {

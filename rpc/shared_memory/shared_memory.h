@@ -17,7 +17,8 @@ public:
   enum Access { READ, WRITE };
 
   // Makes new memory of zeros. This process may write it, and others have the access `others`.
-  // Pages that nobody touches cost nothing. bytes > 0. Throws if the system has no memory left.
+  // Pages that nobody touches cost nothing. bytes > 0. Throws if the system refuses. If memory runs
+  // out later, the process that touches a new page is killed.
   static kj::Own<SharedMemory> create(uint64_t bytes, Access others);
   // Maps memory that another process created. Throws FAILED and maps nothing if the memory does not
   // have exactly so many bytes, or if its size may still change. The caller keeps `descriptor`.

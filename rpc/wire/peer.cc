@@ -87,8 +87,8 @@ kj::Promise<void> serve(
     kj::Own<kj::AsyncIoStream> stream, MessageLimits limits, capnp::Capability::Client bootstrap) {
   auto peer = kj::heap<Peer>(kj::mv(stream), limits, bootstrap);
   auto gone = peer->onDisconnect();
-  // `bootstrap` goes last: queued answers refer to its memory.
-  return gone.attach(kj::mv(peer), kj::mv(bootstrap));
+  // The peer goes before `bootstrap`: queued answers refer to its memory.
+  return gone.attach(kj::mv(peer)).attach(kj::mv(bootstrap));
 }
 
 }  // namespace rpc
