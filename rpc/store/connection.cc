@@ -33,7 +33,7 @@ bool isRefused(const kj::Exception& exception) {
 bool isFinal(const kj::Exception& exception) {
   return exception.getType() == kj::Exception::Type::FAILED ||
          exception.getType() == kj::Exception::Type::UNIMPLEMENTED || isOfOtherEnd(exception) ||
-         mentions(exception, strerror(EMFILE));
+         (mentions(exception, strerror(EMFILE)) && !mentions(exception, strerror(ENFILE)));
 }
 
 // Attempts to open one session.

@@ -125,13 +125,13 @@ kj::Array<ReportedRun> resultOf(
 bool prepare(
     const HeldRunFolder& held, LoadedExperiment& loaded, bool resumes, CommandLine& commandLine) {
   auto& folder = held.folder;
-  refuseOtherFiles(folder, loaded.resolved);
+  refuseOtherFiles(folder, isResolved);
   RunRecord record;
   auto read = [&]() { record = readRecordToResume(folder.path); };
   if (resumes && ::access(folder.events().cStr(), F_OK) == 0) {
     read();
   } else {
-    // A run that cannot be read is run again.
+    // A run whose later events cannot be read is run again.
     kj::runCatchingExceptions(read);
   }
   if (record.digest.size() > 0 && record.digest != loaded.digest) {
@@ -417,7 +417,7 @@ Validity RunCommand::printHandOver(
     for (auto& option: IGNORED) {
       if (!option.isGiven) continue;
       return kj::str("--dry-run only prints what would be handed over, without ", option.name,
-          ". Leave it out, and add it to the command in what is printed");
+          ". Leave it out");
     }
     if (all.sweep != nullptr) return kj::str("--dry-run is for a single run, not for a sweep");
     print(handedOver->text);
@@ -444,6 +444,12 @@ kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedRuns& all) {
     }
     auto& loaded = all.runs[0].loaded;
     endIfFinished(loaded, newest->folder);
+    if (newest->record.state == RunRecord::FINISHED) {
+      auto& weights = newest->record.weightsSha256;
+      KJ_IF_MAYBE(why, whyNotWeights(newest->folder.weights(), weights)) {
+        tell(kj::str("the run in ", newest->folder.path, " had finished, but goes on: ", *why));
+      }
+    }
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
     if (experiment.continued != nullptr) {
       auto digest = newest->record.digest.asPtr();
@@ -465,10 +471,7 @@ void RunCommand::endIfFinished(const LoadedExperiment& loaded, const RunFolder& 
   if (lastLineOf(folder.events()).size() == 0) return;
   auto record = readRecordToResume(folder.path);
   if (record.state != RunRecord::FINISHED) return;
-  KJ_IF_MAYBE(why, whyNotWeights(folder.weights(), record.weightsSha256)) {
-    tell(kj::str("the run in ", folder.path, " had finished, but goes on: ", *why));
-    return;
-  }
+  if (whyNotWeights(folder.weights(), record.weightsSha256) != nullptr) return;
   tell(kj::str("the run in ", folder.path, " has finished"));
   auto sha256 = kj::str(record.weightsSha256);
   auto finished = resultOf(kj::mv(record), loaded, folder);

@@ -9,11 +9,14 @@
 #include "runner/experiment/devices.h"
 #include "runner/experiment/run_length.h"
 #include "runner/experiment/sweep.h"
+#include "runner/system/files.h"
 #include "runner/text/numbers.h"
 
 namespace runner {
 
 namespace {
+
+constexpr uint64_t TEXT_BYTES_MAX = 1 << 24;
 
 // Reports the first max pool whose windows are too large for a GPU of the experiment.
 void checkPools(
@@ -480,6 +483,11 @@ LoadedExperiment loadExperiment(
     loaded.errors = diagnostics.format(path, columns);
   }
   return loaded;
+}
+
+bool isResolved(kj::StringPtr path) {
+  auto loaded = loadExperiment(path, nullptr);
+  return loaded.errors.size() == 0 && readRegular(path, TEXT_BYTES_MAX) == loaded.resolved;
 }
 
 void addRecords(LoadedExperiment& loaded) {

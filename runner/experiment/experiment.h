@@ -103,6 +103,9 @@ kj::Own<configs::Document> loadDocument(kj::StringPtr path,
 LoadedExperiment readExperiment(
     kj::Own<configs::Document> document, configs::Diagnostics& diagnostics);
 
+// Whether the file at `path` has the form of LoadedExperiment::resolved, as every run writes it.
+bool isResolved(kj::StringPtr path);
+
 // Reads and checks the file of one run at `path` (relative to the current folder), with `overrides`
 // (`a.b=value`) laid over it. Also checks shapes if the data set's are known without fetching it,
 // and groups of keys in any case. A file with a sweep is an error: see loadRuns(). In errors,

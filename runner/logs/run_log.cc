@@ -14,8 +14,6 @@ namespace runner {
 
 namespace {
 
-constexpr uint64_t EXPERIMENT_BYTES_MAX = 1 << 24;
-
 // An event takes some 300 bytes, and each worker writes one every log.every steps.
 constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
 
@@ -116,17 +114,20 @@ void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event:
 
 bool beginsWithEvent(const RunFolder& folder) {
   bool any = false;
-  eachEventUntilDamage(folder, [&](Event::Reader) { any = true; });
+  // Other objects in JSON have no such time.
+  eachEventUntilDamage(folder, [&](Event::Reader event) { any = any || event.getTimeS() > 0; });
   return any;
 }
 
-void refuseOtherFiles(const RunFolder& folder, kj::StringPtr resolved) {
-  bool hasEvents = ::access(folder.events().cStr(), F_OK) == 0;
-  if (hasEvents && (lastLineOf(folder.events()).size() == 0 || beginsWithEvent(folder))) return;
+void refuseOtherFiles(const RunFolder& folder, kj::FunctionParam<bool(kj::StringPtr)> isOfRun) {
+  if (::access(folder.events().cStr(), F_OK) == 0) {
+    if (lastLineOf(folder.events()).size() == 0 || beginsWithEvent(folder)) return;
+    configs::fail(folder.events(), " does not begin with an event of a run. Name another folder");
+  }
+  auto experiment = folder.experiment();
+  bool wasKilled = ::access(experiment.cStr(), F_OK) == 0 && isOfRun(experiment);
   for (auto& path: writtenIn(folder)) {
-    bool isExperiment = path == folder.experiment();
-    if (isExperiment && readRegular(path, EXPERIMENT_BYTES_MAX) == resolved) continue;
-    if (path.endsWith(".log")) continue;
+    if (wasKilled && (path == experiment || path.endsWith(".log"))) continue;
     configs::fail(path, " is not of a run, and a run in this folder would replace it. Name ",
         "another folder");
   }

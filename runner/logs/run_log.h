@@ -33,9 +33,9 @@ void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event:
 // Whether the events of the run in `folder` begin with an event.
 bool beginsWithEvent(const RunFolder& folder);
 // Throws, with the way out, if a run in `folder` would replace files there that no run has written.
-// `resolved` is the text of the run's experiment: a run that was killed before its first event has
-// left only this and logs.
-void refuseOtherFiles(const RunFolder& folder, kj::StringPtr resolved);
+// A run that was killed before its first event has left only its experiment, and logs of roles.
+// `isOfRun` says whether the experiment at a path is as runs write it.
+void refuseOtherFiles(const RunFolder& folder, kj::FunctionParam<bool(kj::StringPtr)> isOfRun);
 // The same as eachEvent(), but leaves out the events `speed`, unread. Most events of a long run are
 // such events.
 void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);

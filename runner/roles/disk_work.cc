@@ -1,16 +1,8 @@
 #include "runner/roles/disk_work.h"
 
 #include <kj/thread.h>
-#include <sys/resource.h>
 
 namespace runner {
-
-namespace {
-
-// Ten times less processor time than a worker gets on the same core.
-constexpr int NICENESS = 10;
-
-}  // namespace
 
 kj::Promise<void> besideLoop(kj::Maybe<const OneThread&> oneThread, kj::Function<void()> work) {
   auto paf = kj::newPromiseAndCrossThreadFulfiller<void>();
@@ -25,13 +17,8 @@ kj::Promise<void> besideLoop(kj::Maybe<const OneThread&> oneThread, kj::Function
     shared->runLater(kj::mv(all));
     return kj::mv(paf.promise);
   }
-  kj::Function<void()> yielding = [all = kj::mv(all)]() mutable {
-    // On Linux, this is the niceness of the calling thread alone.
-    ::setpriority(PRIO_PROCESS, 0, NICENESS);
-    all();
-  };
   // The thread may fail to start.
-  return kj::evalNow([&]() { return paf.promise.attach(kj::heap<kj::Thread>(kj::mv(yielding))); });
+  return kj::evalNow([&]() { return paf.promise.attach(kj::heap<kj::Thread>(kj::mv(all))); });
 }
 
 }  // namespace runner

@@ -136,7 +136,7 @@ bool ListeningCoordinator::run(
   ModelFacts facts(experiment);
   kj::Maybe<TensorBoard> board;
   if (experiment.log.tensorboard) board.emplace(folder.tensorboard());
-  if (!options.launched) refuseOtherFiles(folder, loaded.resolved);
+  if (!options.launched) refuseOtherFiles(folder, isResolved);
   auto from = options.resumes ? checkpointOf(loaded, folder) : nullptr;
   requireBeginning(experiment, folder, from);
   auto log = logOf(experiment, options, folder, from, kj::mv(tell), kj::mv(board), kj::mv(access));
