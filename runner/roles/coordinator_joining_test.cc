@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "runner/roles/test_job.h"
-#include "runner/system/files.h"
 
 namespace runner {
 namespace {
@@ -35,18 +34,12 @@ TEST_CASE("Job: tells for which roles it waits, at growing intervals") {
   // Returns the seconds of waiting that a line names.
   auto lines = [&]() {
     kj::Vector<double> found;
-    auto text = readWhole(job.told(), TEXT_BYTES_MAX);
-    for (kj::StringPtr rest = text; rest.size() > 0;) {
-      auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'));
-      capnp::MallocMessageBuilder message;
-      auto event = message.initRoot<Event>();
-      parseEvent(kj::heapString(rest.slice(0, end)), event);
-      rest = rest.slice(end + 1);
-      if (!event.isWaiting()) continue;
+    job.eachTold([&](Event::Reader event) {
+      if (!event.isWaiting()) return;
       CHECK(event.getWaiting().getRoles() == "server 0, worker 1");
       CHECK(event.getWaiting().getLimitS() == 30);
       found.add(event.getWaiting().getWaitedS());
-    }
+    });
     return found;
   };
   auto worker = job.join(Role::WORKER, 0);

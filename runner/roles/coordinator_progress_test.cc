@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "runner/roles/test_job.h"
-#include "runner/system/files.h"
 
 namespace runner {
 namespace {
@@ -30,18 +29,12 @@ struct Told {
 };
 Told lastTold(TestJob& job) {
   Told told;
-  auto text = readWhole(job.told(), TEXT_BYTES_MAX);
-  for (kj::StringPtr rest = text; rest.size() > 0;) {
-    auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'));
-    capnp::MallocMessageBuilder message;
-    auto event = message.initRoot<Event>();
-    parseEvent(kj::heapString(rest.slice(0, end)), event);
-    rest = rest.slice(end + 1);
-    if (!event.isProgress()) continue;
+  job.eachTold([&](Event::Reader event) {
+    if (!event.isProgress()) return;
     auto progress = event.getProgress();
     told = {progress.getValidating(), progress.getImagesPerS(), progress.getEpoch(),
         progress.getStep(), progress.getLoss(), progress.getAccuracy(), progress.getReadShare()};
-  }
+  });
   return told;
 }
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "runner/roles/test_job.h"
-#include "runner/system/files.h"
 
 namespace runner {
 namespace {

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "runner/roles/coordinator.h"
+#include "runner/system/files.h"
 #include "runner/system/version.h"
 
 namespace runner {
@@ -44,8 +45,20 @@ struct TestJob {
     over = job->run(launched).eagerlyEvaluate(nullptr);
   }
 
-  // The events that go to the launcher.
+  // The file of the events that go to the launcher.
   kj::String told() const { return kj::str(folder.path, "/told.jsonl"); }
+  // Calls `take` for each of these events.
+  void eachTold(kj::FunctionParam<void(Event::Reader)> take) const {
+    auto text = readWhole(told(), TEXT_BYTES_MAX);
+    for (kj::StringPtr rest = text; rest.size() > 0;) {
+      auto end = KJ_ASSERT_NONNULL(rest.findFirst('\n'));
+      capnp::MallocMessageBuilder message;
+      auto event = message.initRoot<Event>();
+      parseEvent(kj::heapString(rest.slice(0, end)), event);
+      take(event);
+      rest = rest.slice(end + 1);
+    }
+  }
 
   class Hears final: public Member::Server {
   public:
