@@ -9,7 +9,7 @@ namespace {
 
 constexpr GpuNetwork NETWORKS[] = {
     {"mlp", "configs/mnist_mlp_local.toml", "mlp", 100, 1},
-    {"lenet", "configs/fashion_mnist_dist_sync.toml", "lenet", 128, 1},
+    {"lenet", "tests/peers/lenet.toml", "lenet", 128, 1},
     {"inception-small", "configs/cifar10_local.toml", "inception-bn-28-small", 128},
     {"inception-small-512", "configs/cifar10_local.toml", "inception-bn-28-small", 512},
     {"resnet-20", "configs/cifar10_resnet20.toml", "resnet-20", 128},

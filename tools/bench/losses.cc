@@ -88,6 +88,23 @@ kj::String statisticTable(const nn::Graph& graph) {
   return kj::str("name\toffset\tsize\n", kj::strArray(lines, ""));
 }
 
+// The experiment's own records as pixels, in the order in which a worker without others reads them.
+class RecordPixels {
+public:
+  explicit RecordPixels(const runner::Experiment& experiment)
+      : dataset(io::openDataset(experiment.data, io::unheard())),
+        batcher(io::Batcher::training(*dataset, experiment.data, experiment.train.seed, 1, 0, 0)) {}
+
+  // Returns the next batch. It is valid until the next call.
+  const io::Batch& next() {
+    return KJ_ASSERT_NONNULL(batcher->next(), "the training stream has no end");
+  }
+
+private:
+  kj::Own<io::Dataset> dataset;
+  kj::Own<io::Batcher> batcher;
+};
+
 class BenchLosses: private TrainingCommand {
 public:
   using TrainingCommand::TrainingCommand;
@@ -134,7 +151,7 @@ Validity BenchLosses::run() {
   Training training(experiment, nullptr, assumed);
   uint kept = kj::min(batches, steps);
   kj::Vector<OwnBatch> all;
-  kj::Maybe<RecordBatches> records;
+  kj::Maybe<RecordPixels> records;
   if (data) records.emplace(experiment);
   for (uint i = 0; i < kept; i++) {
     KJ_IF_MAYBE(reader, records) {
@@ -160,8 +177,11 @@ Validity BenchLosses::run() {
   }
   kj::Vector<kj::String> losses;
   for (uint i = 0; i < steps; i++) {
+    auto& batch = all[i % kept].get();
+    training.program().setBatch(batch.pixels, batch.labels, batch.draws);
     runner::VerbTimes verbs;
-    auto result = training.step(all[i % kept].get(), verbs);
+    training.step(verbs);
+    auto result = training.result();
     if (!isfinite(result.lossSum)) {
       configs::fail("the loss is ", result.lossSum, " at step ", i + 1,
           ": training diverged; lower train.optimizer.learning_rate");

@@ -68,8 +68,9 @@ private:
     switch (order.what) {
       case KvOrder::TRIPS:
         answer = timesOf(order.count, [this]() {
+          setBatch();
           runner::VerbTimes verbs;
-          trainingStep(*program, *store, facts.graph, step++, batch.get(), verbs);
+          trainingStep(*program, *store, facts.graph, step++, verbs);
         });
         awaitAll();
         break;
@@ -105,11 +106,15 @@ private:
 
   void compute() {
     uint segments = facts.graph.segments.size();
-    program->setBatch(batch.get().pixels, batch.get().labels, batch.get().draws);
+    setBatch();
     for (uint s = 0; s < segments; ++s) program->forward(nn::Phase::TRAIN, s);
     nn::backwardAll(*program, segments, [](uint) {});
   }
 
+  void setBatch() {
+    auto& all = batch.get();
+    program->setBatch(all.pixels, all.labels, all.draws);
+  }
   void awaitAll() { store->await(step, 0, facts.graph.parameters); }
 
   const runner::Experiment& experiment;

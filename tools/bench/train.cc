@@ -21,7 +21,7 @@ constexpr uint STEPS_MIN = 3;
 constexpr double TABLE_S = 5;
 
 using runner::fixedPoint;
-using NextBatch = kj::Function<const io::Batch&()>;
+using SetBatch = kj::Function<void()>;
 
 struct Verb {
   kj::StringPtr name;
@@ -54,14 +54,17 @@ uint64_t peakBytes() {
   return uint64_t(usage.ru_maxrss) * 1024;
 }
 
-void warmUp(Training& training, NextBatch& next) {
+void warmUp(Training& training, SetBatch& set) {
   runner::VerbTimes verbs;
-  for (uint i = 0; i < WARM_UP_STEPS; i++) training.step(next(), verbs);
+  for (uint i = 0; i < WARM_UP_STEPS; i++) {
+    set();
+    training.step(verbs);
+  }
 }
 
 // Times `steps` steps. If `seconds` is not 0, times steps for so long, and at least STEPS_MIN.
-Measured measure(Training& training, NextBatch next, uint steps, uint seconds) {
-  warmUp(training, next);
+Measured measure(Training& training, SetBatch set, uint steps, uint seconds) {
+  warmUp(training, set);
   kj::Vector<runner::VerbTimes> verbs;
   kj::Vector<double> times;
   auto isEnough = [&](double passed_s) {
@@ -73,10 +76,10 @@ Measured measure(Training& training, NextBatch next, uint steps, uint seconds) {
   runner::Stopwatch whole;
   while (!isEnough(whole.elapsed_s())) {
     runner::Stopwatch step, read;
-    auto& batch = next();
+    set();
     auto& taken = verbs.add(runner::VerbTimes{});
     read.chargeTo(taken.read_s);
-    training.step(batch, taken);
+    training.step(taken);
     times.add(step.elapsed_s());
     measured.mean_s += times.back();
     measured.best_s = kj::min(measured.best_s, times.back());
@@ -174,14 +177,17 @@ kj::String opsText(
     const runner::Experiment& experiment, AssumedImages assumed, bool byOp, double step_s) {
   nn::Profile profile;
   Training training(experiment, profile, assumed);
-  OwnBatch batch(training.graph(), experiment.data.batchSize);
-  NextBatch next = [&]() -> const io::Batch& { return batch.get(); };
-  warmUp(training, next);
+  SyntheticBatch batch(training.program(), training.graph(), experiment.data.batchSize);
+  SetBatch set = [&]() { batch.set(); };
+  warmUp(training, set);
   profile.clear();
   uint steps = kj::max(STEPS_MIN, uint(kj::min(TABLE_S / step_s, 200.0)));
   runner::VerbTimes verbs;
   runner::Stopwatch watch;
-  for (uint i = 0; i < steps; i++) training.step(next(), verbs);
+  for (uint i = 0; i < steps; i++) {
+    set();
+    training.step(verbs);
+  }
   double mean_s = watch.elapsed_s() / steps;
 
   uint threads = experiment.cluster.threadsPerWorker * experiment.cluster.devices.size();
@@ -250,20 +256,22 @@ Validity BenchTrain::run() {
   double step_s;
   {
     Training training(experiment, nullptr, assumed);
-    OwnBatch batch(training.graph(), experiment.data.batchSize);
+    SyntheticBatch batch(training.program(), training.graph(), experiment.data.batchSize);
     Report report{.experiment = experiment,
-        .checked = checks ? training.check(batch.get()) : kj::str("not checked"),
+        .checked = checks ? training.check(batch) : kj::str("not checked"),
         .synthetic = measure(
-            training, [&]() -> const io::Batch& { return batch.get(); }, steps, seconds)};
+            training, [&]() { batch.set(); }, steps, seconds)};
     if (data) {
-      RecordBatches records(experiment);
+      // Another program, because one takes only one form of batches.
+      Training onRecords(experiment, nullptr, assumed);
+      RecordBatches records(onRecords.program(), experiment);
       report.data = measure(
-          training, [&]() -> const io::Batch& { return records.next(); }, steps, seconds);
+          onRecords, [&]() { records.set(); }, steps, seconds);
     }
     for (auto& node: flopsOf(training.graph())) {
       report.flops += (node.forward + node.backward) * experiment.data.batchSize;
     }
-    report.program_bytes = training.memory_bytes();
+    report.program_bytes = training.program().memory_bytes();
     report.peak_bytes = peakBytes();
     runner::print(json ? jsonOf(report) : textOf(report));
     step_s = report.synthetic.mean_s;

@@ -1,6 +1,7 @@
 #include "tools/bench/training.h"
 
 #include <kj/debug.h>
+#include <math.h>
 
 #include "configs/language/failure.h"
 #include "configs/language/random.h"
@@ -20,6 +21,9 @@ constexpr uint CHECKED_IMAGES = 2;
 constexpr double CHECKED_FLOPS = 1.2e9;
 // Of an assumed data set.
 constexpr uint ASSUMED_RECORDS = 1000000;
+// A synthetic image of bytes stands for pixels from -4 to almost 4.
+constexpr float PIXEL_ZERO = 128;
+constexpr float PIXEL_UNIT = 1 / 32.0f;
 
 double forwardFlops(const nn::Graph& graph) {
   double flops = 0;
@@ -55,14 +59,6 @@ runner::LoadedExperiment TrainingCommand::load() {
   return ExperimentCommand::load();
 }
 
-RecordBatches::RecordBatches(const runner::Experiment& experiment)
-    : dataset(io::openDataset(experiment.data, io::unheard())),
-      batcher(io::Batcher::training(*dataset, experiment.data, experiment.train.seed, 1, 0, 0)) {}
-
-const io::Batch& RecordBatches::next() {
-  return KJ_ASSERT_NONNULL(batcher->next(), "the training stream has no end");
-}
-
 OwnBatch::OwnBatch(uint64_t number, uint images, size_t imageFloats)
     : pixels(kj::heapArray<float>(images * imageFloats)),
       labels(kj::heapArray<int32_t>(images)),
@@ -89,12 +85,59 @@ OwnBatch::OwnBatch(const io::Batch& from, uint distinct, uint images)
   }
 }
 
-nn::BatchResult trainingStep(nn::Program& program, rpc::KvStore& store, const nn::Graph& graph,
-    uint64_t step, const io::Batch& batch, runner::VerbTimes& verbs) {
+kj::Array<kj::byte> OwnBatch::roundToBytes() {
+  auto bytes = kj::heapArray<kj::byte>(pixels.size());
+  for (size_t i = 0; i < pixels.size(); i++) {
+    float nearest = roundf(pixels[i] / PIXEL_UNIT) + PIXEL_ZERO;
+    bytes[i] = kj::byte(kj::max(0.0f, kj::min(255.0f, nearest)));
+    pixels[i] = (bytes[i] - PIXEL_ZERO) * PIXEL_UNIT;
+  }
+  return bytes;
+}
+
+SyntheticBatch::SyntheticBatch(nn::Program& program, const nn::Graph& graph, uint images)
+    : program(program), batch(graph, images), rows(kj::heapArray<nn::RawRow>(images)) {
+  auto shape = graph.inputShape();
+  auto means = kj::heapArray<float>(shape.channels), factors = kj::heapArray<float>(shape.channels);
+  for (float& mean: means) mean = PIXEL_ZERO;
+  for (float& factor: factors) factor = PIXEL_UNIT;
+  raw = program.takeRaw({.channels = shape.channels,
+                            .height = shape.height,
+                            .width = shape.width,
+                            .means = means.begin(),
+                            .factors = factors.begin()},
+      images);
+  KJ_IF_MAYBE(own, raw) own->keep(0, batch.roundToBytes());
+}
+
+void SyntheticBatch::setFirst(uint distinct) {
+  repeated = kj::heap<OwnBatch>(batch.get(), distinct, rows.size());
+  set(*KJ_ASSERT_NONNULL(repeated), distinct);
+}
+
+void SyntheticBatch::set(const OwnBatch& from, uint distinct) {
+  auto& all = from.get();
+  KJ_IF_MAYBE(own, raw) {
+    for (uint n = 0; n < rows.size(); n++) rows[n] = {n % distinct, 0, 0, 0};
+    own->setBatch({.rows = rows, .labels = all.labels, .draws = all.draws});
+  } else {
+    program.setBatch(all.pixels, all.labels, all.draws);
+  }
+}
+
+RecordBatches::RecordBatches(nn::Program& program, const runner::Experiment& experiment)
+    : dataset(io::openDataset(experiment.data, io::unheard())),
+      batches(program, *dataset, experiment.data, experiment.train.seed, 1, 0, 0) {}
+
+void RecordBatches::set() {
+  batches.readTraining();
+  batches.set();
+}
+
+void trainingStep(nn::Program& program, rpc::KvStore& store, const nn::Graph& graph, uint64_t step,
+    runner::VerbTimes& verbs) {
   auto& segments = graph.segments;
   runner::Stopwatch verb;
-  program.setBatch(batch.pixels, batch.labels, batch.draws);
-  verb.chargeTo(verbs.read_s);
   for (uint s = 0; s < segments.size(); s++) {
     store.await(step, segments[s].parameters.begin, segments[s].parameters.end);
     verb.chargeTo(verbs.pull_s);
@@ -106,7 +149,7 @@ nn::BatchResult trainingStep(nn::Program& program, rpc::KvStore& store, const nn
     store.push(step, segments[s].parameters.begin, segments[s].parameters.end);
     verb.chargeTo(verbs.push_s);
   });
-  return program.result();
+  program.result();
 }
 
 Training::Training(
@@ -116,59 +159,71 @@ Training::Training(
       placement(rpc::place(runner::storeKeys(experiment, facts.graph),
           experiment.kvstore.slice_bytes, 1, *experiment.kvstore.placement)),
       updater(experiment, facts),
-      program(runner::programOf(experiment, facts.graph, profile)),
+      updates(updater.byValue()),
+      program_(runner::programOf(experiment, facts.graph, profile)),
       store(rpc::newLocalStore(
-          placement, rpc::Rounds(), updater, program->parameters(), program->gradients())) {
+          placement, rpc::Rounds(), updater, program_->parameters(), program_->gradients())) {
   // Weights that depend on the first images are made from synthetic images here. This does not
   // change the speed.
   bool needsImages = nn::imagesToInitialize(facts.graph) > 0;
   OwnBatch first(facts.graph, needsImages ? experiment.data.batchSize : 0);
   nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
-      program->parameters(), program->statistics(), first.get().pixels);
+      program_->parameters(), program_->statistics(), first.get().pixels);
   store->initialize();
 }
 
-kj::String Training::check(const io::Batch& batch) {
+kj::String Training::check(SyntheticBatch& batch) {
+  auto& program = *program_;
   uint all = experiment.data.batchSize;
   uint images = all % 2 == 0 && 2 * forwardFlops(graph()) <= CHECKED_FLOPS ? 2 : 1;
   // The batch repeats the same few images. Batch norms then see what the reference's see, and
   // gradients are a multiple. The program that is checked is the one that is timed.
-  OwnBatch few(batch, images, images), repeated(batch, images, all);
+  OwnBatch few(batch.get(), images, images);
   auto reference = nn::REFERENCE.lower(graph(), {.batchSize = images});
-  nn::copy(program->parameters(), reference->parameters());
-  nn::copy(program->statistics(), reference->statistics());
+  nn::copy(program.parameters(), reference->parameters());
+  nn::copy(program.statistics(), reference->statistics());
   reference->setBatch(few.get().pixels, few.get().labels, few.get().draws);
-  program->setBatch(repeated.get().pixels, repeated.get().labels, repeated.get().draws);
+  batch.setFirst(images);
 
-  auto statistics = kj::heapArray<float>(program->statistics());
+  auto statistics = kj::heapArray<float>(program.statistics());
   auto tolerance = checkToleranceOf(experiment.train.precision);
   // Validation comes first, because training changes the moving statistics.
   for (auto phase: {nn::Phase::VALIDATE, nn::Phase::TRAIN}) {
-    for (auto* each: {reference.get(), program.get()}) {
+    for (auto* each: {reference.get(), &program}) {
       for (uint s = 0; s < graph().segments.size(); s++) each->forward(phase, s);
     }
-    requireSameLogits(*program, *reference, tolerance.logits, phase);
+    requireSameLogits(program, *reference, tolerance.logits, phase);
   }
-  nn::copy(statistics, program->statistics());
+  nn::copy(statistics, program.statistics());
   kj::StringPtr what = "logits";
   KJ_IF_MAYBE(gradient, tolerance.gradient) {
-    for (auto* each: {reference.get(), program.get()}) {
+    for (auto* each: {reference.get(), &program}) {
       nn::backwardAll(*each, graph().segments.size(), [](uint) {});
     }
     for (float& value: reference->gradients()) value *= float(all / images);
-    requireSameGradients(graph(), *program, *reference, *gradient);
+    requireSameGradients(graph(), program, *reference, *gradient);
     what = "logits and gradients";
   }
   return kj::str(
       what, " of ", runner::counted(images, "image"), " match the reference implementation");
 }
 
-nn::BatchResult Training::step(const io::Batch& batch, runner::VerbTimes& verbs) {
-  return trainingStep(*program, *store, graph(), done++, batch, verbs);
+void Training::step(runner::VerbTimes& verbs) {
+  if (done == 0) {
+    KJ_IF_MAYBE(rules, updates) trainer = program_->trainBy(*rules);
+  }
+  KJ_IF_MAYBE(own, trainer) {
+    runner::Stopwatch verb;
+    own->step(done);
+    verb.chargeTo(verbs.forward_s);
+  } else {
+    trainingStep(*program_, *store, graph(), done, verbs);
+  }
+  done++;
 }
 
 void Training::awaitUpdate() {
-  store->await(done, 0, graph().parameters);
+  if (trainer == nullptr) store->await(done, 0, graph().parameters);
 }
 
 }  // namespace tools

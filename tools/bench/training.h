@@ -1,12 +1,13 @@
 // tools/bench/training.h: one worker without servers for benches: its batches and its steps.
 #pragma once
 
-#include "io/batches/batcher.h"
+#include "io/datasets/datasets.h"
 #include "nn/program.h"
 #include "rpc/store/kv_store.h"
 #include "runner/experiment/experiment.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/verb_times.h"
+#include "runner/roles/batches.h"
 #include "runner/roles/store_updater.h"
 #include "tools/bench/command.h"
 
@@ -23,6 +24,8 @@ public:
   OwnBatch(const io::Batch& from, uint distinct, uint images);
   // Valid as long as this object.
   const io::Batch& get() const { return batch; }
+  // Replaces each pixel by the nearest value (b - 128) / 32 of a byte b. Returns these bytes.
+  kj::Array<kj::byte> roundToBytes();
 
 private:
   OwnBatch(uint64_t number, uint images, size_t imageFloats);
@@ -33,24 +36,49 @@ private:
   io::Batch batch;
 };
 
+// The same synthetic batch for all steps of a program. A program on GPUs keeps the images there, as
+// with data.cache = "device".
+class SyntheticBatch {
+public:
+  // The program must outlive this object, and must not have had a batch yet.
+  SyntheticBatch(nn::Program& program, const nn::Graph& graph, uint images);
+  KJ_DISALLOW_COPY(SyntheticBatch);
+
+  // The images as pixels.
+  const io::Batch& get() const { return batch.get(); }
+  // Makes this the program's batch.
+  void set() { set(batch, rows.size()); }
+  // Makes the first `distinct` images, repeated, the program's batch.
+  void setFirst(uint distinct);
+
+private:
+  void set(const OwnBatch& from, uint distinct);
+
+  nn::Program& program;
+  kj::Maybe<nn::RawInput&> raw;  // on GPUs
+  OwnBatch batch;
+  kj::Maybe<kj::Own<OwnBatch>> repeated;  // of setFirst()
+  kj::Array<nn::RawRow> rows;
+};
+
 // The experiment's own records, as a worker without others reads them.
 class RecordBatches {
 public:
-  // `experiment` must outlive this object.
-  explicit RecordBatches(const runner::Experiment& experiment);
-  // Returns the next batch. It is valid until the next call.
-  const io::Batch& next();
+  // Both arguments must outlive this object. The program must not have had a batch yet.
+  RecordBatches(nn::Program& program, const runner::Experiment& experiment);
+  // Makes the next batch the program's.
+  void set();
 
 private:
   kj::Own<io::Dataset> dataset;
-  kj::Own<io::Batcher> batcher;
+  runner::Batches batches;
 };
 
-// Makes a worker's training step with this batch, as step `step` of its store: computes the loss
-// and its gradient, and pushes the gradient segment by segment. Adds the time of each verb, except
-// reading, to `verbs`.
-nn::BatchResult trainingStep(nn::Program& program, rpc::KvStore& store, const nn::Graph& graph,
-    uint64_t step, const io::Batch& batch, runner::VerbTimes& verbs);
+// Makes a worker's training step with the program's batch, as step `step` of its store: computes
+// the loss and its gradient, and pushes the gradient segment by segment. Adds the time of each verb
+// to `verbs`.
+void trainingStep(nn::Program& program, rpc::KvStore& store, const nn::Graph& graph, uint64_t step,
+    runner::VerbTimes& verbs);
 
 // A data set that need not be there. Its images are as large as the crop.
 struct AssumedImages {
@@ -75,8 +103,9 @@ protected:
   runner::LoadedExperiment load();
 };
 
-// The program of an experiment's network with its first weights, and the store, which is called
-// directly: a worker of `local` without logs and meetings. One thread calls it.
+// The program of an experiment's network with its first weights, and what updates them: a worker of
+// `local` without logs and meetings. The device updates them if a worker of `local` would let it,
+// otherwise the store, which is called directly. One thread calls it.
 class Training {
 public:
   // Both arguments must outlive this object. With a profile, the program notes the time of each
@@ -85,22 +114,26 @@ public:
       AssumedImages assumed = {});
 
   const nn::Graph& graph() const { return facts.graph; }
+  // For setting its batches. It has none yet.
+  nn::Program& program() { return *program_; }
   // The flat arrays. After awaitUpdate(), the parameters are the newest ones.
-  kj::ArrayPtr<const float> parameters() { return program->parameters(); }
-  kj::ArrayPtr<const float> statistics() { return program->statistics(); }
-  // Of the program.
-  uint64_t memory_bytes() const { return program->memory_bytes(); }
+  kj::ArrayPtr<const float> parameters() { return program_->parameters(); }
+  kj::ArrayPtr<const float> statistics() { return program_->statistics(); }
 
   // Compares with the reference implementation for the first one or two images of `batch` (one if
   // the reference's forward pass of two takes more than a second). Compares logits in validation.
   // Compares logits and gradients of a training step with a program for so many images. Returns
   // what was compared ("logits and gradients of 2 images match the reference implementation").
   // Leaves out gradients if the precision has no tolerance for them. Throws if a result differs.
-  kj::String check(const io::Batch& batch);
+  // Call it before the first step.
+  kj::String check(SyntheticBatch& batch);
 
-  // Makes a training step: the loss and its gradient, then the update. The caller reads the batch,
-  // and charges that time to `verbs`. Returns when everything but the last update is done.
-  nn::BatchResult step(const io::Batch& batch, runner::VerbTimes& verbs);
+  // Makes a training step with the program's batch: the loss and its gradient, then the update.
+  // Returns when everything but the last update is done, or if the device updates, when the device
+  // has the step in its queue.
+  void step(runner::VerbTimes& verbs);
+  // Returns the result of the last step. Waits for the device.
+  nn::BatchResult result() const { return program_->result(); }
   // Waits for the last step's update.
   void awaitUpdate();
 
@@ -109,8 +142,10 @@ private:
   const runner::ModelFacts facts;
   const rpc::Placement placement;
   runner::StoreUpdater updater;
-  kj::Own<nn::Program> program;
+  const kj::Maybe<nn::ValueRules> updates;
+  kj::Own<nn::Program> program_;
   kj::Own<rpc::KvStore> store;
+  kj::Maybe<nn::Trainer&> trainer;  // the program, once it updates the parameters itself
   uint64_t done = 0;
 };
 

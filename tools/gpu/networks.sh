@@ -8,7 +8,7 @@ CPU='cluster.devices=["cpu"]'
 # peers` (GPU_NETWORKS) has the same networks and batches.
 NETWORKS="\
 mlp                 configs/mnist_mlp_local.toml          100  1 28  10
-lenet               configs/fashion_mnist_dist_sync.toml  128  1 28  10
+lenet               tests/peers/lenet.toml                128  1 28  10
 inception-small     configs/cifar10_local.toml            128  3 28  10
 inception-small-512 configs/cifar10_local.toml            512  3 28  10
 resnet-20           configs/cifar10_resnet20.toml         128  3 28  10

@@ -11,7 +11,7 @@ speed_run() { # SEED
   local runs code events
   runs=$(mktemp -d)
   limited "$runner" run configs/cifar10_airbench94.toml --runs "$runs" --set="$GPU" \
-    --set=train.precision=bf16 --set=train.seed="$1" >&2
+    --set=data.cache=device --set=train.precision=bf16 --set=train.seed="$1" >&2
   code=$?
   events=$(cat "$runs"/cifar10_airbench94/*/events.jsonl 2>/dev/null)
   rm -rf "$runs"
