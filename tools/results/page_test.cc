@@ -176,7 +176,7 @@ config = "configs/a.toml"
 difference = "Other weights."
 [experiments.runs.published]
 source = "Somebody, 2015"
-rows = [{ epoch = 5, train_accuracy = 0.9 }, { validation_accuracy = 0.7, epoch_s = 4 }]
+rows = [{ epoch = 5, train_accuracy = 0.9 }, { validation_accuracy = 0.7, epoch_s = 0.4567 }]
 [[experiments.runs]]
 log = "b"
 cluster = "here"
@@ -201,7 +201,7 @@ epoch_images = 2400
         "| run | cluster | machines | devices | batch size / device | kvstore | epoch time (s) | "
         "images/s | published epoch time (s) |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
-        "| A | here | 1 | 1 | 10 | local | 2.0 | 600 | 4.0 |\n"
+        "| A | here | 1 | 1 | 10 | local | 2.0 | 600 | 0.457 |\n"
         "| b | here | 1 | 2 | 10 | dist_sync | 2.0 | 1,200 |  |\n"_kj);
 }
 

@@ -228,6 +228,11 @@ Speed speedOf(const RunFigures& figures, const IndexedExperiment& experiment) {
   return speed;
 }
 
+// Seconds with one digit after the point, and with milliseconds if there is less than one second.
+kj::String secondsCell(kj::Maybe<double> seconds) {
+  return figureCell(seconds, seconds.orDefault(1) < 1 ? 3 : 1);
+}
+
 }  // namespace
 
 kj::String machinesTable(kj::ArrayPtr<const Machines> machines) {
@@ -273,8 +278,8 @@ kj::String performanceTable(kj::ArrayPtr<const ExperimentFigures> experiments) {
       auto speed = speedOf(each, figures.experiment);
       kj::String cells[] = {kj::str(run.name), kj::str(run.cluster), kj::str(run.machines),
           kj::str(run.devices), kj::str(run.batchSize), kj::str(run.kvstore),
-          figureCell(speed.epoch_s, 1), rounded(speed.images_per_s),
-          figureCell(publishedSpeed(run, &PublishedFigures::epoch_s), 1),
+          secondsCell(speed.epoch_s), rounded(speed.images_per_s),
+          secondsCell(publishedSpeed(run, &PublishedFigures::epoch_s)),
           rounded(publishedSpeed(run, &PublishedFigures::images_per_s))};
       table.add(cells);
     }
