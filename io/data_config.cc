@@ -326,6 +326,7 @@ void readSources(configs::Reader& reader, DataConfig& config) {
       "official address. A data set with fixed content that is in the cache already is not read "
       "from its source again. A folder written by `pack_records` is accepted for `dataset` if the "
       "number, shape and number of classes of its images match.");
+  config.sourceSpan = reader.span("source");
   KJ_IF_MAYBE(place, config.source) {
     if (place->size() == 0) {
       reader.error("source", "`source` is empty", "name a folder or an archive, or leave it out");
@@ -336,6 +337,7 @@ void readSources(configs::Reader& reader, DataConfig& config) {
       "of one archive. Their folders have the names of the training images' classes, or they have "
       "labels of their own. Absent = the images of `source` that `validation_labels` names, or "
       "else every tenth image.");
+  config.validationSourceSpan = reader.span("validation_source");
   KJ_IF_MAYBE(place, config.validationSource) {
     bool isFolder = config.dataset->source->format == DatasetSource::FOLDER;
     if (!isFolder) {

@@ -84,9 +84,11 @@ struct DataConfig {
   // A folder, an archive or an address. If it is null, RUNNER_DATASETS and then the official
   // address are used.
   kj::Maybe<kj::String> source;
+  configs::Span sourceSpan;
   // For image folders: the same with the validation images. Null: every tenth image
   // of `source` is for validation.
   kj::Maybe<kj::String> validationSource;
+  configs::Span validationSourceSpan;
   // For image folders: files that label the images of `source` and of `validationSource`. If there
   // is no `validationSource`, `validationLabels` names images of `source`. Null: a labels.tsv in
   // the place or beside it, or else the folders of the images.

@@ -423,6 +423,25 @@ void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics) 
                                                     : " to a folder or an archive of images"));
 }
 
+void requireSourcesHere(const DataConfig& config, configs::Diagnostics& diagnostics) {
+  auto require = [&](const kj::Maybe<kj::String>& source, const configs::Span& span,
+                     kj::StringPtr setting) {
+    KJ_IF_MAYBE(given, source) {
+      if (given->size() == 0 || isAddress(*given)) return;
+      auto path = withoutSlash(*given);
+      // An import says why something else cannot be read.
+      bool isNothing = pathKind(path) == PathKind::NOTHING && whyUnreadable(path) == nullptr &&
+                       whyNeither(path) == nullptr;
+      if (!isNothing) return;
+      diagnostics.error(span, kj::str("there is nothing at ", path),
+          kj::str("set ", setting, " to a folder or an archive",
+              config.dataset->source->isFixed() ? ", or leave it out" : " of images"));
+    }
+  };
+  require(config.source, config.sourceSpan, config.names.source);
+  require(config.validationSource, config.validationSourceSpan, config.names.validationSource);
+}
+
 namespace {
 
 // Whether `path`, at which there may be nothing yet, is `folder` or lies below it.

@@ -75,6 +75,8 @@ void lookForChanges(const DataConfig& config, Progress progress, Warn warn = &co
 // Reports an error if `config` needs the user's own images, and neither `config` nor the
 // environment says where they are.
 void requireSource(const DataConfig& config, configs::Diagnostics& diagnostics);
+// Reports an error for each source of `config` that is a path to nothing. An import would throw.
+void requireSourcesHere(const DataConfig& config, configs::Diagnostics& diagnostics);
 
 // Returns the names of the classes in `db`, by label: those that it has, or else those of its data
 // set, as far as they are known.

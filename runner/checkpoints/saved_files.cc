@@ -1,11 +1,13 @@
 #include "runner/checkpoints/saved_files.h"
 
+#include <errno.h>
 #include <kj/vector.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "configs/language/failure.h"
 #include "io/records/mapped_file.h"
+#include "runner/logs/run_folder.h"
 #include "runner/system/reason.h"
 
 namespace runner {
@@ -53,6 +55,16 @@ SavedFiles filesOf(FoundCheckpoint checkpoint) {
   return saved;
 }
 
+SavedFiles fileAt(kj::StringPtr path) {
+  kj::Vector<SavedFile> files;
+  files.add(readSavedFile(path));
+  auto folder = kj::str(".");
+  KJ_IF_MAYBE(slash, path.findLast('/')) folder = kj::heapString(path.slice(0, *slash));
+  SavedFiles saved{kj::str(path), nullptr, files.releaseAsArray(), nullptr};
+  findKeys(saved, folder);
+  return saved;
+}
+
 bool exists(kj::StringPtr path) {
   struct stat about;
   return ::stat(path.cStr(), &about) == 0;
@@ -62,15 +74,12 @@ bool exists(kj::StringPtr path) {
 
 SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String why)> refuse) {
   struct stat about;
-  if (::stat(path.cStr(), &about) == 0 && !S_ISDIR(about.st_mode)) {
-    kj::Vector<SavedFile> files;
-    files.add(readSavedFile(path));
-    auto folder = kj::str(".");
-    KJ_IF_MAYBE(slash, path.findLast('/')) folder = kj::heapString(path.slice(0, *slash));
-    SavedFiles saved{kj::str(path), nullptr, files.releaseAsArray(), nullptr};
-    findKeys(saved, folder);
-    return saved;
+  if (::stat(path.cStr(), &about) != 0) {
+    configs::fail("cannot find ", path, ": ", strerror(errno),
+        ". Name a run, a checkpoint, or a file of one, such as "
+        "runs/fashion_mnist_dist_sync/1/weights.safetensors");
   }
+  if (!S_ISDIR(about.st_mode)) return fileAt(path);
   if (exists(kj::str(path, "/manifest.json"))) {
     kj::Maybe<FoundCheckpoint> checkpoint;
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { checkpoint = readCheckpoint(path); })) {
@@ -81,13 +90,11 @@ SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String 
   KJ_IF_MAYBE(checkpoint, newestCheckpoint({kj::str(path)}, nullptr, refuse)) {
     return filesOf(kj::mv(*checkpoint));
   }
-  auto weights = kj::str(path, "/weights.safetensors");
-  if (exists(weights)) {
-    configs::fail(path, " is a run without a checkpoint; its weights are in ", weights);
-  }
+  auto weights = RunFolder{kj::str(path)}.weights();
+  if (exists(weights)) return fileAt(weights);
   configs::fail(path,
-      " is not a checkpoint, not a file of one, and not a run with one; name for example the file "
-      "runs/fashion_mnist_dist_sync/1/weights.safetensors");
+      " is neither a checkpoint nor a run that has a checkpoint or weights. Name for example "
+      "runs/fashion_mnist_dist_sync/1, or the file weights.safetensors in it");
 }
 
 kj::Maybe<double> numberIn(const SavedFile& file, kj::StringPtr name) {

@@ -32,7 +32,7 @@ struct SavedFiles {
 };
 
 // Reads what `path` names: a file of weights, a part of a checkpoint, a checkpoint, or a run: its
-// newest checkpoint. Calls `refuse` as newestCheckpoint() does. Throws, with the path, if it is
+// newest checkpoint, or its final weights if it has no checkpoint. Calls `refuse` as newestCheckpoint() does. Throws, with the path, if it is
 // none of them, or is damaged. The files are mapped, so that they need little memory: see
 // io::mapFile().
 SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String why)> refuse);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,6 +66,18 @@ TEST_CASE("readSavedFiles: a path names a run, a checkpoint, or one of its files
   CHECK(file.files[0].arrays[0].name == "average.values");
 }
 
+TEST_CASE("readSavedFiles: a run without a checkpoint stands for its final weights") {
+  RunFolder run{tests::newFolder()};
+  writeAt(run, 3);
+  auto weights = kj::str(run.checkpoints(), "/step-3/", CHECKPOINT_WEIGHTS);
+  KJ_SYSCALL(::rename(weights.cStr(), run.weights().cStr()));
+  KJ_SYSCALL(::rename(run.checkpoints().cStr(), kj::str(run.path, "/elsewhere").cStr()));
+  auto saved = readQuietly(run.path);
+  CHECK(saved.path == run.weights());
+  CHECK(saved.checkpoint == nullptr);
+  CHECK(saved.files.size() == 1);
+}
+
 TEST_CASE("readSavedFiles: what is not a checkpoint is refused, with its path") {
   RunFolder run{tests::newFolder()};
   auto complaint = [&](kj::StringPtr path) {
@@ -76,8 +89,9 @@ TEST_CASE("readSavedFiles: what is not a checkpoint is refused, with its path") 
     }
     return kj::str();
   };
-  CHECK(complaint(run.path).startsWith(kj::str(run.path, " is not a checkpoint, ")));
-  CHECK(contains(complaint("/nowhere"), "/nowhere is not a checkpoint, "));
+  CHECK(complaint(run.path).startsWith(
+      kj::str(run.path, " is neither a checkpoint nor a run that has a checkpoint or weights")));
+  CHECK(contains(complaint("/nowhere"), "cannot find /nowhere: No such file or directory. Name "));
   auto text = kj::str(run.path, "/text");
   tests::writeFile(text, "some text that is long enough");
   CHECK(complaint(text) ==

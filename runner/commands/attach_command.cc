@@ -26,7 +26,7 @@ kj::MainFunc AttachCommand::getMain() {
 }
 
 Validity AttachCommand::attach() {
-  auto folder = launchedRun(path);
+  auto folder = launchedRun(path, commandLine);
   lastWords = kj::str("\nleft ", folder.path, ", which goes on. `runner attach ", folder.path,
       "` follows it again, and `runner stop ", folder.path, "` ends it\n");
   endAtInterrupt(lastWords);

@@ -71,15 +71,11 @@ protected:
   // that is not possible, prints why and ends the program.
   Databases open() {
     kj::Maybe<Databases> opened;
-    auto attempt = [&]() {
+    commandLine.orWrongInput([&]() {
       kj::Vector<kj::Own<io::RecordDb>> databases;
       for (auto& path: files()) databases.add(io::RecordDb::open(path));
       opened = databases.releaseAsArray();
-    };
-    KJ_IF_MAYBE(e, kj::runCatchingExceptions(attempt)) {
-      commandLine.error(reasonOf(*e));
-      commandLine.endWith(WRONG_INPUT);
-    }
+    });
     return kj::mv(KJ_ASSERT_NONNULL(opened));
   }
 

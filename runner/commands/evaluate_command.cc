@@ -161,7 +161,7 @@ Validity EvaluateCommand::evaluate() {
   auto& clock = kj::systemPreciseMonotonicClock();
   auto begin = clock.now();
   kj::String images;
-  orEnd([&]() {
+  commandLine.orWrongInput([&]() {
     images = data.size() > 0 ? judgeFolder(model, judgement) : judgeOwn(model, judgement);
   });
   double seconds = (clock.now() - begin) / kj::NANOSECONDS * 1e-9;
@@ -208,7 +208,7 @@ Validity EvaluateCommand::evaluate() {
   if (into.size() > 0) {
     auto summary = kj::str("Accuracy ", figureText(judgement.accuracy(), DECIMALS), ", loss ",
         figureText(judgement.loss(), DECIMALS), " on ", images, ".");
-    orEnd([&]() { writePages(model, judgement, summary); });
+    commandLine.orWrongInput([&]() { writePages(model, judgement, summary); });
   }
   return true;
 }
@@ -217,6 +217,7 @@ kj::String EvaluateCommand::judgeOwn(TrainedModel& model, Judgement& judgement) 
   auto& config = model.experiment().data;
   configs::Diagnostics diagnostics;
   io::requireSource(config, diagnostics);
+  io::requireSourcesHere(config, diagnostics);
   if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(model.path));
   kj::Own<io::Dataset> dataset;
   kj::Array<kj::String> reports;

@@ -97,7 +97,7 @@ Validity ExportCommand::exportModel() {
     }
     print(kj::strArray(lines, ""));
   };
-  orEnd([&]() {
+  commandLine.orWrongInput([&]() {
     if (foldsBatchNorms) {
       auto folded = nn::foldBatchNorms(model.graph, model.parameters, model.statistics);
       write(folded.graph, folded.parameters, folded.statistics);

@@ -31,7 +31,8 @@ void FileCommand::addFileAndSettings(kj::MainBuilder& builder) {
 LoadedExperiment FileCommand::load() {
   checkFile();
   LoadedExperiment loaded;
-  orEnd([&]() { loaded = loadExperiment(file, overrides, terminalColumns(STDERR_FILENO)); });
+  commandLine.orWrongInput(
+      [&]() { loaded = loadExperiment(file, overrides, terminalColumns(STDERR_FILENO)); });
   if (loaded.experiment == nullptr) commandLine.exitError(loaded.errors);
   return loaded;
 }
@@ -39,7 +40,8 @@ LoadedExperiment FileCommand::load() {
 LoadedRuns FileCommand::loadAll() {
   checkFile();
   LoadedRuns all;
-  orEnd([&]() { all = loadRuns(file, overrides, sweeps, terminalColumns(STDERR_FILENO)); });
+  commandLine.orWrongInput(
+      [&]() { all = loadRuns(file, overrides, sweeps, terminalColumns(STDERR_FILENO)); });
   if (all.errors.size() > 0) commandLine.exitError(all.errors);
   return all;
 }
@@ -58,12 +60,6 @@ void FileCommand::checkFile() {
     commandLine.exitError(kj::str("error: ", file,
         S_ISDIR(about.st_mode) ? " is a directory" : " is not a regular file",
         "; give the path of a .toml file"));
-  }
-}
-
-void FileCommand::orEnd(kj::FunctionParam<void()> read) {
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
-    commandLine.exitError(kj::str("error: ", reasonOf(*e)));
   }
 }
 

@@ -42,8 +42,6 @@ protected:
 
 private:
   void checkFile();
-  // Calls `read`. If it throws, the command is wrong, and the program ends.
-  void orEnd(kj::FunctionParam<void()> read);
   Validity addSweep(kj::StringPtr word);
 
   kj::String file;

@@ -103,7 +103,8 @@ kj::MainFunc InspectCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
       "Shows what a checkpoint holds: when it was made, and each array with its type, shape, "
       "smallest, largest and mean value, and whether all values are finite. PATH is a run (its "
-      "newest checkpoint), a checkpoint, or a file of one. A file of weights will do, too.\n"
+      "newest checkpoint, or its final weights if it has no checkpoint), a checkpoint, a file of a "
+      "checkpoint, or a file of weights.\n"
       "\n"
       "  runner inspect runs/fashion_mnist_dist_sync/1\n"
       "  runner inspect runs/fashion_mnist_dist_sync/1/checkpoints/step-400\n"
@@ -117,11 +118,8 @@ kj::MainFunc InspectCommand::getMain() {
 
 SavedFiles readSavedOrEnd(kj::StringPtr path, CommandLine& commandLine) {
   kj::Maybe<SavedFiles> read;
-  auto attempt = [&]() { read = readSavedFiles(path, [](kj::String why) { tell(why); }); };
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions(attempt)) {
-    commandLine.error(reasonOf(*e));
-    commandLine.endWith(WRONG_INPUT);
-  }
+  commandLine.orWrongInput(
+      [&]() { read = readSavedFiles(path, [](kj::String why) { tell(why); }); });
   return kj::mv(KJ_ASSERT_NONNULL(read));
 }
 

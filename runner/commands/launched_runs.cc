@@ -11,7 +11,6 @@
 #include "configs/language/failure.h"
 #include "runner/launch/slurm_queue.h"
 #include "runner/logs/run_record.h"
-#include "runner/system/command_line.h"
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
 #include "runner/tables/run_tables.h"
@@ -72,7 +71,7 @@ int codeOf(RunRecord::State state) {
 
 }  // namespace
 
-RunFolder launchedRun(kj::StringPtr path) {
+RunFolder launchedRun(kj::StringPtr path, CommandLine& commandLine) {
   size_t length = path.size();
   while (length > 1 && path[length - 1] == '/') --length;
   RunFolder own{kj::heapString(path.slice(0, length))};
@@ -92,9 +91,9 @@ RunFolder launchedRun(kj::StringPtr path) {
     }
   }
   if (wasSweep) return own;
-  configs::fail("there is no run in ", own.path,
+  commandLine.exitError(kj::str("error: there is no run in ", own.path,
       ": name the folder of a run, such as runs/<name>/1, or that of an experiment. `runner ps` "
-      "lists the runs in progress");
+      "lists the runs in progress"));
 }
 
 bool isSweep(const RunFolder& folder) {

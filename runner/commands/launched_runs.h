@@ -7,14 +7,15 @@
 #include <kj/string.h>
 
 #include "runner/logs/run_folder.h"
+#include "runner/system/command_line.h"
 
 namespace runner {
 
 // Returns the folder that the argument RUN of a command names. `path` is the folder of a run, or
 // that of an experiment: then the result is its newest run, or `path` itself if its newest run is a
-// sweep. A run that goes on is newer than one that has ended. Throws, with the way out, if there is
-// no run.
-RunFolder launchedRun(kj::StringPtr path);
+// sweep. A run that goes on is newer than one that has ended. If there is no run, prints this with
+// the way out, and ends the program with WRONG_INPUT.
+RunFolder launchedRun(kj::StringPtr path, CommandLine& commandLine);
 
 // Whether `folder` is the folder of a sweep as a whole, and not of one of its runs.
 bool isSweep(const RunFolder& folder);

@@ -240,7 +240,7 @@ Validity PredictCommand::predict() {
   if (files.empty()) commandLine.endWith(WRONG_INPUT);
   auto output = format->make(withLogits);
   size_t batch = batchSize > 0 ? size_t(batchSize) : kj::min(BATCH_MAX, files.size());
-  orEnd([&]() {
+  commandLine.orWrongInput([&]() {
     FileImages images(model, batch);
     images.run(files, [&](const FileAnswer& answer) {
       if (isInterrupted()) endInterrupted();

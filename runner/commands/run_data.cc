@@ -71,7 +71,9 @@ void requireSources(const LoadedRuns& all, kj::StringPtr file, CommandLine& comm
   configs::Diagnostics diagnostics;
   for (auto& run: all.runs) {
     configs::Diagnostics own;
-    io::requireSource(KJ_ASSERT_NONNULL(run.loaded.experiment).data, own);
+    auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
+    io::requireSource(experiment.data, own);
+    if (experiment.cluster.isHere()) io::requireSourcesHere(experiment.data, own);
     diagnostics.addNew(own);
   }
   if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(file));

@@ -128,7 +128,7 @@ Validity ScaleCommand::setCount(kj::StringPtr word) {
 }
 
 Validity ScaleCommand::scale() {
-  auto folder = launchedRun(path);
+  auto folder = launchedRun(path, commandLine);
   if (isSweep(folder)) {
     return kj::str(folder.path,
         " is a sweep. Name the folder of one of its runs: `runner ps` lists "

@@ -92,7 +92,7 @@ kj::MainFunc StopCommand::getMain() {
 }
 
 Validity StopCommand::stop() {
-  auto folder = launchedRun(path);
+  auto folder = launchedRun(path, commandLine);
   if (cancelJobOf(folder)) {
     bool hasBegun = lastHolderOf(folder) != nullptr;
     tell(kj::str(

@@ -22,7 +22,7 @@ void TrainedCommand::addModel(kj::MainBuilder& builder) {
 
 TrainedModel TrainedCommand::openModel() {
   kj::Maybe<TrainedModel> model;
-  orEnd([&]() {
+  commandLine.orWrongInput([&]() {
     withProgress([&](io::Progress& progress) { model = openTrained(path, overrides, progress); });
   });
   auto& opened = KJ_ASSERT_NONNULL(model);
@@ -39,13 +39,6 @@ TrainedModel TrainedCommand::openModelHere() {
   auto model = openModel();
   KJ_IF_MAYBE(sentence, model.computeHere()) commandLine.warning(*sentence);
   return model;
-}
-
-void TrainedCommand::orEnd(kj::FunctionParam<void()> work) {
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions(work)) {
-    commandLine.error(reasonOf(*e));
-    commandLine.endWith(WRONG_INPUT);
-  }
 }
 
 }  // namespace runner

@@ -26,8 +26,6 @@ protected:
   TrainedModel openModel();
   // The same, and prepares to compute here. Tells the user about a device that is missing.
   TrainedModel openModelHere();
-  // Calls `work`. If it throws, prints why and ends the program.
-  void orEnd(kj::FunctionParam<void()> work);
 
 private:
   kj::String path;

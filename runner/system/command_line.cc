@@ -143,6 +143,10 @@ void CommandLine::exitError(kj::StringPtr message) {
   endWith(WRONG_INPUT);
 }
 
+void CommandLine::orWrongInput(kj::FunctionParam<void()> work) {
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(work)) exitError(kj::str("error: ", reasonOf(*e)));
+}
+
 void CommandLine::exitInfo(kj::StringPtr message) {
   printWrapped(kj::str(message, message.endsWith("\n") ? "" : "\n"));
   endWith(OK);

@@ -39,6 +39,10 @@ public:
   [[noreturn]] void exitInfo(kj::StringPtr message) override;
   void increaseLoggingVerbosity() override {}
 
+  // Calls `work`, which uses what the command line names. If it throws, prints the reason as an
+  // error and ends the process with WRONG_INPUT.
+  void orWrongInput(kj::FunctionParam<void()> work);
+
   // Adds `command` to the words that run() suggests for an unknown first word.
   void addCommand(kj::StringPtr command) { commands.add(command); }
 

@@ -75,7 +75,7 @@ TEST_CASE("check says that a directory is not an experiment file, and ends with 
 }
 
 TEST_CASE("check says that image shapes are still unchecked where the data is not imported yet") {
-  auto source = kj::arr(kj::str("--set"), kj::str("data.source=images"));
+  auto source = kj::arr(kj::str("--set"), kj::str("data.source=configs"));
   auto ended = check("configs/imagenet_inception_bn.toml", source);
   CHECK(ended.output ==
         "configs/imagenet_inception_bn.toml: OK so far; image shapes are checked once the data is "
@@ -98,6 +98,29 @@ TEST_CASE("check refuses an image folder without a source, unless the environmen
   auto datasets = newFolder();
   REQUIRE(Command({"mkdir", kj::str(datasets, "/imagenet-sample")}).wait().exitCode == 0);
   CHECK(check(kj::str("RUNNER_DATASETS=", datasets)).exitCode == 0);
+}
+
+TEST_CASE("check points at a source that is not there, unless the workers are elsewhere") {
+  auto check = [](kj::ArrayPtr<const kj::StringPtr> settings) {
+    kj::Vector<kj::StringPtr> words;
+    for (auto word: {RUNNER, "check"_kj, "configs/imagenet_inception_bn.toml"_kj}) words.add(word);
+    for (auto setting: settings) {
+      words.add("--set"_kj);
+      words.add(setting);
+    }
+    return Command(words).wait();
+  };
+  constexpr kj::StringPtr SOURCE = "data.source=/nowhere/photos"_kj;
+  auto refused = check({SOURCE, "data.validation_source=/nowhere/more"_kj});
+  CHECK(refused.exitCode == 2);
+  for (auto text: {"--set data.source:1:13: error: there is nothing at /nowhere/photos"_kj,
+           "help: set data.source to a folder or an archive of images"_kj,
+           "error: there is nothing at /nowhere/more"_kj,
+           "help: set data.validation_source to a folder or an archive of images"_kj}) {
+    CAPTURE(text);
+    CHECK(contains(refused.errors, text));
+  }
+  CHECK(check({SOURCE, "cluster.launcher=manual"_kj}).exitCode == 0);
 }
 
 TEST_CASE("a negative number behind an option is its value") {

@@ -136,7 +136,7 @@ TEST_CASE("runner diff: names arrays and keys that differ") {
   CHECK(contains(other.output, "weights.safetensors: only A has fc1_weight\n"));
   auto missing = diff(path, "/nowhere");
   CHECK(missing.exitCode == 2);
-  CHECK(contains(missing.errors, "/nowhere is not a checkpoint"));
+  CHECK(contains(missing.errors, "cannot find /nowhere: No such file or directory"));
 }
 
 }  // namespace
