@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Installs what is missing, runs tidy and every test.
-# Closing line: N passed, N failed, N skipped (cases). --long also runs the tests tagged `long`.
+# Ends with the line `N passed, N failed, N skipped`, which counts test cases. --long also runs the
+# tests tagged `long`.
 set -uo pipefail
 cd "$(dirname "$0")"
 tools/install.sh || exit 1
-# The tests of jobs over several hosts skip cases whose programs are missing. These packages hold
-# daemons. Debian starts those, unless its policy says no or nothing starts daemons here.
+# The tests of jobs over several hosts skip cases whose programs are missing. The packages of these
+# programs contain daemons, which Debian starts when it installs them. They are therefore installed
+# only where a policy-rc.d can forbid this, or where no systemd runs.
 if [ "$(id -u)" = 0 ] && { [ -x /usr/sbin/policy-rc.d ] || [ ! -d /run/systemd/system ]; }; then
   tools/install.sh tools/packages-hosts.txt || echo "going on without tools/packages-hosts.txt" >&2
 fi
@@ -42,8 +44,8 @@ output() {
 output | grep -a '^SKIPPED CASE: ' | sort | uniq -c |
   sed -E 's/^ *([0-9]+) SKIPPED CASE: (.*)/skipped: \1 cases: \2/'
 
-# doctest ends with `test cases: N | P passed | F failed | S skipped`. It counts a case that
-# SKIP_CASE has left as passed. What broke without a failed case (a crash, tidy) counts as failed.
+# doctest ends with `test cases: N | P passed | F failed | S skipped`. It counts a case that ended
+# with SKIP_CASE as passed. If no case has failed, each failed command (bazel, tidy) counts as one.
 grep -aE '^ERROR: |^//.* (FAILED|TIMEOUT|NO STATUS)' "$told" | cut -c1-300
 output | awk -v left_out=$left_out -v broken=$broken '
   /test cases:/ {

@@ -1,7 +1,7 @@
-"""build_files: whether BUILD files list what sources include, neither more nor less.
+"""build_files: checks that BUILD files list what sources include, neither more nor less.
 
-findings(files) returns (path, line, what, way_out) of each target whose deps lack the target of an
-included file, or have one of which it includes nothing. Rules written as list comprehensions, and
+findings(files) yields (path, line, what, way_out) for each included file whose target is not in the
+deps, and for each dep of which a target includes nothing. Rules written as list comprehensions, and
 lists that are not written out (`if_cuda(…)`, `glob(…)`), are not checked.
 """
 
@@ -46,7 +46,7 @@ class Target:
         return [path for path in paths if path in files]
 
     def paths(self, key, stems, suffix, files):
-        """The files of an attribute and of modules; null if they are not written out."""
+        """Returns the files of an attribute and of modules, or None if they are not written out."""
         names = self.attributes.get(key, [])
         if names is None or stems is None:
             return None
@@ -126,7 +126,7 @@ def differences(target, deps, sources, own, owners, targets, given):
             yield (Path(path), 1, f"{header} is not in the deps of {target.label}",
                    f"add {' or '.join(sorted(labels))} in {build}")
     for label in deps:
-        # A dep without a header, or with a shared one, is only linked.
+        # A dep that has no header, or that shares one with this target, is only linked.
         hdrs = set(targets[label].hdrs or []) if label in targets else set()
         if hdrs and not hdrs & own and label not in needed:
             yield (build, target.line, f"{target.label} includes nothing of {label}",

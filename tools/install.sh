@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of tools/packages.txt that are missing, or of another list that is
-# the argument. Silent when all are there.
+# Installs the Debian packages that are missing: tools/install.sh [LIST]
+# LIST is a file with one package per line (default: tools/packages.txt). Prints nothing if all
+# packages are installed.
 set -euo pipefail
 list=${1:-$(dirname "$0")/packages.txt}
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p')

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """keep_log: keeps the log of a run for the results page: `tools/keep_log.py RUN NAME`.
 
-Compresses RUN/log.txt to results/NAME.log.xz and prints the entry for results/index.toml, with
-what the run's own experiment.toml tells. Run it from the root.
+Compresses RUN/log.txt to results/NAME.log.xz and prints the entry for results/index.toml, filled in
+from the run's experiment.toml. Run it from the root of the project.
 """
 
 import json
@@ -17,7 +17,7 @@ TRAINING_RECORDS = {"mnist": 60000, "fashion_mnist": 60000, "cifar10": 50000}
 
 
 class Refused(Exception):
-    """One sentence: what is wrong."""
+    """Says in one sentence what is wrong."""
 
 
 def read_run(run):
@@ -42,19 +42,19 @@ def read_run(run):
 
 
 def text(value):
-    """As a TOML string."""
+    """Returns the value as a TOML string."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def epoch_images(experiment):
-    """The line for them, if they are not the data set's training images."""
+    """Returns the line `epoch_images = …`, unless an epoch is the data set's training images."""
     data = experiment["data"]
     each_all = data.get("part", "split") != "split"
     held_out = data.get("held_out", 0)
     if not each_all and held_out == 0:
         return []
     workers = experiment["cluster"]["workers"] if each_all else 1
-    why = "every worker takes the whole data" if each_all else "some records are held out"
+    why = "every worker reads all records" if each_all else "some records are held out"
     if data.get("dataset") not in TRAINING_RECORDS:
         return [f"epoch_images = …  # {why}"]
     records = TRAINING_RECORDS[data["dataset"]] - held_out
@@ -79,7 +79,7 @@ def flat(table, prefix=""):
 
 
 def published(experiment):
-    """The section of what was published of this run."""
+    """Returns the lines of the section with the published figures of this run."""
     if "published" not in experiment:
         return []
     section = experiment["published"]
@@ -121,7 +121,7 @@ def entry(run, name, experiment):
 
 
 def keep(run, name):
-    """Keeps the log and gives back its entry."""
+    """Keeps the log and returns its entry."""
     kept = Path("results") / f"{name}.log.xz"
     if kept.exists():
         raise Refused(f"{kept} is there already: remove it, or choose another name")

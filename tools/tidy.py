@@ -2,8 +2,8 @@
 """tidy: the house rules as a test. Run from the root: `python3 tools/tidy.py`.
 
 Each finding is `file:line: what; way out`. The last line counts files, in the words of the other
-tests. An exception stands on its line: `// tidy: allow <word> (<reason>)`, with the word that the
-finding names (`columns` for a long line).
+tests. A comment at the end of a line allows an exception: `// tidy: allow <word> (<reason>)`, with
+the word that the finding names (`columns` for a long line).
 """
 
 import re
@@ -22,7 +22,7 @@ NAMES = ("util", "helper", "common", "misc", "manager")
 
 
 class Rule:
-    """A pattern that code may not hold: its word, the way out, and the files that it is for."""
+    """A pattern that code must not contain, with its word, the way out, and its files."""
 
     def __init__(self, word, pattern, way_out, applies):
         self.word = word
@@ -72,7 +72,7 @@ RAW_STRING = r'R"(\w*)\((?s:.*?)\)\1"'
 
 
 def blanked(pattern, text):
-    """`text` with every match of `pattern` as spaces, line by line as long as before."""
+    """Returns `text` with every match of `pattern` replaced by spaces. Lines keep their lengths."""
     return re.sub(pattern, lambda match: re.sub(r"[^\n]", " ", match.group(0)), text)
 
 
@@ -157,7 +157,8 @@ class Tidy:
         relative = str(path.relative_to(build.parent))
         if f'"{relative}"' in text:
             return True
-        # module() compiles x.h, x.cc and x_test.cc of each "x", unit_test() x_test.cc of "x_test".
+        # module() compiles x.h, x.cc and x_test.cc for each "x". unit_test() compiles x_test.cc for
+        # "x_test".
         stem = path.stem
         return build.parent == path.parent and any(
             f'"{name}"' in text for name in (stem, stem.removesuffix("_test")))
@@ -175,7 +176,7 @@ class Tidy:
         for path, line in re.findall(r"^(\S+?):(\d+):\d+: error:", run.stdout, re.M):
             if path not in seen:
                 seen.add(path)
-                self.find(path, int(line), "not as clang-format has it", "run clang-format -i")
+                self.find(path, int(line), "not formatted by clang-format", "run clang-format -i")
         if run.returncode and not seen:
             self.find(".clang-format", 1, "clang-format failed", run.stdout.strip())
 

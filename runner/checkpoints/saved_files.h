@@ -32,9 +32,9 @@ struct SavedFiles {
 };
 
 // Reads what `path` names: a file of weights, a part of a checkpoint, a checkpoint, or a run: its
-// newest checkpoint, or its final weights if it has no checkpoint. Calls `refuse` as newestCheckpoint() does. Throws, with the path, if it is
-// none of them, or is damaged. The files are mapped, so that they need little memory: see
-// io::mapFile().
+// newest checkpoint, or its final weights if it has no checkpoint. Calls `refuse` as
+// newestCheckpoint() does. Throws, with the path, if it is none of them, or is damaged. The files
+// are mapped, so that they need little memory: see io::mapFile().
 SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String why)> refuse);
 
 // Returns `array` in pieces, one per key of the network, if `saved` knows its keys, and if it has

@@ -1,9 +1,9 @@
 """config_tests: the files of configs/ are right, and train a few steps on tiny data."""
 
-# What is laid over all files, unless they sweep over it.
+# Settings that replace those of every file, unless SETTINGS sweeps over the key.
 TINY = ["data.dataset=image_folder", "data.batch_size=4", "train.steps=4"]
 
-# What some files need on tiny data besides: what they sweep over or hold out is too large there.
+# More settings of files whose own values (swept, held out, …) do not fit the tiny data.
 SETTINGS = {
     "cifar10_airbench94": ["train.lookahead.every=2"],
     "cifar10_few_images": [
@@ -35,7 +35,7 @@ SETTINGS = {
     "tf_replica_sync_one_worker": ["data.held_out=10"],
 }
 
-# What their networks have, as they were published.
+# The published numbers of parameters of some files' networks.
 PARAMETERS = {
     "cifar10_airbench94": "1,972,792",
     "cifar10_local": "1,652,826",

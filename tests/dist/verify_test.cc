@@ -185,7 +185,7 @@ TEST_CASE("verify.sh check: losses may differ by a thousandth, and the ops' GPU 
   auto good = machine.verify({"check"});
   CHECK(good.ended.exitCode == 0);
   CHECK(contains(good.json, "\"losses-lenet\": {\"steps\": 2, \"largest_difference\": 5e-05}"));
-  CHECK(contains(good.json, "compute-sanitizer is not there"));
+  CHECK(contains(good.json, "compute-sanitizer is not installed"));
   for (auto losses: {"{\"losses\":[2.0,1.002]}", "{\"losses\":[2.0]}", "{\"losses\":[2.0,nan]}"}) {
     machine.write("losses", losses);
     auto bad = machine.verify({"check", "--again"});
@@ -204,7 +204,7 @@ TEST_CASE("verify.sh check: a deterministic run must have the same losses twice"
   machine.write("drifts", "");
   auto bad = machine.verify({"check", "--again"});
   CHECK(bad.ended.exitCode == 1);
-  CHECK(contains(bad.json, "\"deterministic\": \"the same run has other losses the second time"));
+  CHECK(contains(bad.json, "\"deterministic\": \"the same run gives other losses the second time"));
 }
 
 TEST_CASE("verify.sh check: accesses are looked at in a run that has measured nothing") {
@@ -258,7 +258,7 @@ TEST_CASE("verify.sh: a GPU that cannot be used is none; parts of another machin
   machine.write("gpu", "cuda:0: Other GPU\n");
   auto other = machine.verify({"check"});
   CHECK(other.ended.exitCode == 2);
-  CHECK(contains(other.ended.errors, "is of another machine"));
+  CHECK(contains(other.ended.errors, "is from another machine"));
   CHECK(machine.verify({"check", "--again"}).ended.exitCode == 0);
 }
 

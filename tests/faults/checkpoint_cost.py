@@ -8,16 +8,18 @@ as that of
 
   runner run configs/fashion_mnist_dist_sync.toml --set checkpoint.every_s=2 --set log.every=5
 
-Compares worker 0's steps beside a checkpoint with the other steps before the next one. Since both
-are of the same seconds, a machine whose speed changes does not spoil the figure. The interval
-holds 95 % of 2,000 samples of the checkpoints (bootstrap).
+Compares the steps that worker 0 makes during a checkpoint with its other steps before the next
+checkpoint. Both are measured within the same seconds, so the figure does not depend on changes of
+the machine's speed. The interval in brackets is a bootstrap: it holds 95 % of the means of 2,000
+samples of the checkpoints.
 """
 import json
 import pathlib
 import random
 import sys
 
-# Steps count as beside a checkpoint from so long before it begins to so long after it is on disk.
+# Steps count as during a checkpoint from this long before it begins until this long after it is on
+# disk.
 MARGIN_S = 0.05
 
 
@@ -26,7 +28,7 @@ def main():
     events = [json.loads(line) for line in lines]
     saved = [(event["time_s"] - event["saved"]["save_s"], event["time_s"])
              for event in events if "saved" in event]
-    # The first interval of an epoch holds more than steps.
+    # The first interval of an epoch also measures other work than steps, so it is left out.
     intervals = [(event["time_s"] - event["speed"]["interval_s"], event["time_s"])
                  for event in events if "speed" in event and event["role"] == "worker"
                  and event["index"] == 0 and event["speed"]["batch"] > event["speed"]["batches"]]
@@ -41,8 +43,8 @@ def main():
         if beside and len(others) >= len(beside):
             lost_s.append(sum(beside) - len(beside) * sum(others) / len(others))
     if not lost_s:
-        sys.exit("no checkpoint has steps beside it and others after it: choose a smaller "
-                 "log.every, or a larger checkpoint.every_s")
+        sys.exit("no checkpoint has steps during it and at least as many others after it: choose "
+                 "a smaller log.every, or a larger checkpoint.every_s")
 
     def mean_ms(values):
         return 1000 * sum(values) / len(values)

@@ -3,11 +3,12 @@
 
   kill_roles.py RUNNER RUNS SECONDS KILLS FILE [--set …]
 
-starts `RUNNER run FILE --set … --runs RUNS`, and kills a role every SECONDS until it has killed
-KILLS of them (0: none, for the time of an undisturbed run). The file needs cluster.on_loss =
-"restart" and a small log.every. Prints for each kill the seconds until runner has said that the
-role is lost, until the new coordinator has the checkpoint, and until worker 0 has logged a step
-behind the last one before. The share of the time that is kept follows from these.
+Starts `RUNNER run FILE --set … --runs RUNS`, and kills a role every SECONDS seconds until it has
+killed KILLS roles (0: no role, to time an undisturbed run). The file needs cluster.on_loss =
+"restart" and a small log.every. Prints for each kill the seconds until runner has reported the
+loss, until the new coordinator has continued from the checkpoint, and until worker 0 has logged a
+step after its last one before the loss. Ends with the time lost per kill, and the share of the
+time that is kept.
 """
 import glob
 import json
@@ -76,14 +77,14 @@ def main():
         def after(moments):
             later = [f"{moment - at:.2f} s" for moment in moments if moment > at]
             return later[0] if later else "never"
-        # What the roles had logged before the kill may come after it.
+        # Lines that the roles logged before the kill may arrive after it.
         noticed = min((moment for moment in losses if moment > at), default=at)
         before = max((reached for moment, reached in steps if moment <= noticed), default=step)
         again = [moment for moment, reached in steps if moment > noticed and reached > before]
         if again:
             lost_s.append(again[0] - at)
-        print(f"{role}: lost after {after(losses)}, checkpoint after {after(continued)}, "
-              f"further than before after {after(again)}")
+        print(f"{role}: loss reported after {after(losses)}, checkpoint loaded after "
+              f"{after(continued)}, further than before the loss after {after(again)}")
     if lost_s:
         print(f"time lost per kill: median {sorted(lost_s)[len(lost_s) // 2]:.2f} s, worst "
               f"{max(lost_s):.2f} s; with a kill every {pause_s:g} s, "

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares runs that lose workers, and get others in their place, with runs of a fixed number.
+"""Compares runs that lose workers and get new ones with runs that keep their workers.
 
   lose_workers.py RUNNER RUNS SEEDS LOSSES SIGNAL FILE [--set …]
 
-runs FILE once undisturbed and once with LOSSES signals to random workers, for each of SEEDS seeds.
-SIGNAL is KILL for workers that are lost, or TERM for workers that leave on purpose. One signal
-comes at the beginning of each epoch from the second one on. The file needs
+Runs FILE twice for each of SEEDS seeds: once undisturbed, and once with LOSSES signals to random
+workers. SIGNAL is KILL for workers that are lost, or TERM for workers that leave on purpose. One
+signal comes at the beginning of each epoch from the second one on. The file needs
 cluster.on_loss = "continue". Prints the validation accuracy of every run, the steps at which
 workers were lost and joined, and the means with their standard errors.
 """

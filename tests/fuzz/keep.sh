@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Keeps what runs of tests/fuzz/run.sh have found: tests/fuzz/keep.sh NAME
-# Packs the smallest inputs that cover the same code into tests/fuzz/corpus/NAME.tar.xz, from which
-# the next run goes on. The same inputs give the same bytes.
+# Packs the smallest inputs that cover the same code into tests/fuzz/corpus/NAME.tar.xz. The next
+# run starts from this archive. The same inputs give the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=${1:?name of a target in tests/fuzz/BUILD}

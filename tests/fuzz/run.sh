@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Fuzzes one parser: tests/fuzz/run.sh NAME [SECONDS [OPTIONS OF LIBFUZZER…]]
-# Begins with the inputs that earlier runs have left in tests/fuzz/corpus/NAME.tar.xz. Keeps what it
-# finds in ~/.cache/runner-fuzz/NAME (or under FUZZ_FOLDER), and goes on from there.
-# tests/fuzz/keep.sh NAME puts it into the archive.
-# An input that breaks something is in crashes/ there. Fix the code, and add the input as
+# Begins with the inputs in the archive tests/fuzz/corpus/NAME.tar.xz. Keeps the inputs that it
+# finds in ~/.cache/runner-fuzz/NAME (or in $FUZZ_FOLDER/NAME), and the next run starts from these
+# too. tests/fuzz/keep.sh NAME puts them into the archive.
+# Inputs that break something are in the subfolder crashes/. Fix the code, and add the input as
 # tests/fuzz/corpus/NAME/WHAT.bin. Needs clang 14 or later.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

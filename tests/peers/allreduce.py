@@ -3,10 +3,10 @@
 
   allreduce.py --rank 0 --world 2 --port 4711 --floats 1000000
 
-`bench kvstore` starts it and writes orders to its standard input, of two numbers of 8 bytes each:
-(0, n) makes n allreduces and answers the nanoseconds of each, 8 bytes a number; (1, 0) makes one,
-compares its sum with what it should be and answers one number. It ends when its input does.
-Exit code 77: PyTorch is not installed.
+`bench kvstore` starts each process and writes orders to its standard input. An order is two numbers
+of 8 bytes each. For (0, n), the process makes n allreduces, and writes the nanoseconds of each one
+as a number of 8 bytes. For (1, 0), it makes one allreduce, compares the sum with the expected one,
+and writes one number. The process ends when its input ends. Exit code 77: PyTorch is not installed.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def answer(numbers):
 
 
 def check(torch, distributed, options):
-    """Sums of small whole numbers, which are exact."""
+    """Adds small whole numbers, whose sums are exact. Exits if a sum is wrong."""
     index = torch.arange(options.floats, dtype=torch.float32) % 1021
     values = index + options.rank
     distributed.all_reduce(values)

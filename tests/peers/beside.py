@@ -5,17 +5,20 @@
   beside.py mxnet --python ENVIRONMENT/bin/python --kill
   beside.py tensorflow --python ENVIRONMENT/bin/python --rounds 3 --steps-per-call 20
 
-mxnet: LeNet on Fashion-MNIST, two workers and two servers in step, from the same first weights
-and over the same batches (mxnet_lenet.py). tensorflow: updates of a perceptron by two workers and
-a server without step (tensorflow_updates.py, updates.toml). Each measurement is a process of its
-own: ours, theirs, ours, theirs. The table has the median of the rounds, and in brackets the lowest
-and the highest; its last column has the same of theirs / ours of each round. --kill ends a server
-of each with SIGKILL and reports what the job does, for at most --patience seconds.
+mxnet: LeNet on Fashion-MNIST with two synchronous workers and two servers. Both jobs start from the
+same weights and train on the same batches (mxnet_lenet.py).
+tensorflow: updates of a perceptron by two asynchronous workers and one server
+(tensorflow_updates.py, updates.toml).
 
-CPU time is user and system time of all processes of a job; on a machine with other work it is
+Each measurement is a job of its own: ours, theirs, ours, theirs. The table has the median of the
+rounds, with the lowest and the highest value in brackets. Its last column has the ratio
+theirs / ours, computed for each round. --kill kills one server of each job with SIGKILL, and
+reports what the job does within --patience seconds.
+
+CPU time is user and system time of all processes of a job. On a machine with other work it is
 steadier than wall time. Memory is the peak of resident memory of the largest worker. The start
-lasts from the command to the first step. Run it from the project's folder, after a build. Exit
-code 77: the peer is not installed in that Python; 1: a job failed.
+lasts from the command to the first step. Run this script from the root of the project, after a
+build. Exit code 77: the peer is not installed in that Python; 1: a job failed.
 """
 
 import argparse
@@ -42,16 +45,18 @@ def arguments():
     parser.add_argument("--python", default="python3", help="a Python that has the peer")
     parser.add_argument("--programs", default="bazel-bin", help="the folder with runner/runner")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=3, help="of mxnet")
-    parser.add_argument("--updates", type=int, default=6000, help="of tensorflow")
-    parser.add_argument("--steps-per-call", type=int, default=1, help="of tensorflow")
-    parser.add_argument("--kill", action="store_true", help="end a server after three seconds")
+    parser.add_argument("--epochs", type=int, default=3, help="epochs to train (mxnet)")
+    parser.add_argument("--updates", type=int, default=6000, help="updates to make (tensorflow)")
+    parser.add_argument("--steps-per-call", type=int, default=1,
+                        help="steps per call of TensorFlow's function (tensorflow)")
+    parser.add_argument("--kill", action="store_true",
+                        help="kill a server three seconds after the first step")
     parser.add_argument("--patience", type=int, default=60)
     return parser.parse_args()
 
 
 def events_of(folder):
-    """The events of the only run below a folder, as far as they are written."""
+    """Returns the events that the only run below a folder has written so far."""
     for place, _, files in os.walk(folder):
         if "events.jsonl" in files:
             with open(os.path.join(place, "events.jsonl"), encoding="utf-8") as file:
@@ -158,7 +163,7 @@ def compare(options, weights):
 
 
 def after_kill(name, side, patience_s):
-    """Ends a server three seconds after the first step, and says what the job does."""
+    """Kills a server three seconds after the first step, and says what the job does."""
     job = side.job
     with job:
         while side.begun() is None:
@@ -173,12 +178,12 @@ def after_kill(name, side, patience_s):
         while not job.ended() and time.time() < killed + patience_s:
             time.sleep(SAMPLE_S)
         does = f"still runs {patience_s} s" if job.child.returncode is None else \
-            f"ended with exit code {job.child.returncode} {job.end - killed:.1f} s"
+            f"ended with exit code {job.child.returncode}, {job.end - killed:.1f} s"
         print(f"{name}: {does} after a server was killed; last line: {job.complaint()}", flush=True)
 
 
 def first_weights(options, folder):
-    """The weights with which ours begins."""
+    """Returns the path of the first weights of our job. Writes them only for mxnet."""
     if options.peer == "mxnet":
         subprocess.run([f"{options.programs}/tools/bench/bench", "losses", LENET, "--steps=1",
                         f"--dump={folder}"], check=True, stdout=subprocess.DEVNULL)

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""check_export: runs exported networks in onnxruntime and PyTorch, beside the program's own logits.
+"""check_export: compares exported networks, in onnxruntime and PyTorch, with the program's logits.
+
+  check_export.py FOLDER…
 
 Each FOLDER has case.json, images.f32, pixels.f32 and logits.f32, some models (*.onnx, *.py), and
-perhaps stored images. Prints one line of JSON per folder: the largest logit, and for each way to
-run the network the largest difference from the program's logits. For probabilities, it is the
-largest difference of a probability. For preprocess(), it is that of a normalised value,
-beside the mean one. For photographs, there is only the mean of the worst one. Exit code 77: a
-package is missing.
+perhaps stored images. Prints one line of JSON per folder. It has the largest logit, and for each
+way to run the network the largest difference from the program's logits. For probabilities.onnx, it
+has the largest difference of a probability. For preprocess(), it has the largest and the mean
+difference of a normalised value. For photographs, it has only the mean difference of the worst
+one. Exit code 77: a package is missing.
 """
 
 import importlib.util
@@ -15,7 +17,7 @@ import pathlib
 import sys
 
 MISSING = 77
-# Images at once. `None`: all of them.
+# Batch sizes. `None`: all images in one batch.
 BATCHES = (None, 7, 1)
 
 
@@ -27,12 +29,12 @@ def load_script(path):
 
 
 def largest_difference(numpy, run, inputs, expected):
-    """Runs the first images in batches of several sizes."""
+    """Runs one batch of each size, and returns the largest difference from `expected`."""
     largest = 0.0
     for batch in BATCHES:
         outputs = run(inputs[:batch])
         if outputs.shape != expected[:batch].shape or not numpy.isfinite(outputs).all():
-            sys.exit(f"outputs of shape {outputs.shape} in place of {expected[:batch].shape}")
+            sys.exit(f"outputs of shape {outputs.shape} instead of {expected[:batch].shape}")
         largest = max(largest, float(numpy.abs(outputs - expected[:batch]).max()))
     return largest
 
@@ -94,7 +96,7 @@ def check_torch(folder, arrays):
 
 
 def check_preprocessing(folder, case, images):
-    """Gives what is stored to preprocess(): raw pixels in stored.u8, or JPEG files."""
+    """Compares `images` with preprocess() of what is stored: pixels in stored.u8, or JPEGs."""
     import numpy
     import torch
     script = load_script(folder / "network.py")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""compare_crops: compares the crops that `bench reader --dump FOLDER` wrote with those of others.
+"""compare_crops: compares the crops that `bench reader --dump FOLDER` wrote with Pillow's.
 
-Pillow decodes each file, cuts the same part out and resizes it (BILINEAR). That is compared with
-our image before its colours change. torchvision then changes the colours of our image in the same
-way, and NumPy adds the light and hides the square. That is compared with our finished image.
+Pillow decodes each file, cuts the same part out and resizes it (BILINEAR). The result is compared
+with our image before its colours change. torchvision then changes the colours of our image in the
+same way, and this script adds the light and hides the square. The result is compared with our
+finished image.
 
 Prints one line of JSON with differences in grey levels: the mean and the largest over all images,
 the mean of the worst image, and the largest of finished images (colours_largest; null without
@@ -18,15 +19,18 @@ MISSING = 77
 
 
 def by_torchvision(crop, plain):
-    """Returns `plain` (grey levels, channels first) as `crop` says. Null without torchvision."""
+    """Returns `plain` (grey levels, channels first) with its colours changed as `crop` says.
+
+    Returns None without torchvision.
+    """
     try:
         import torch
         from torchvision.transforms.v2 import functional
     except ImportError as error:
         print(error, file=sys.stderr)
         return None
-    # torchvision clips to 0 … 1 after each step. These factors stay inside if the values begin in
-    # 0.4 … 0.53. Each step is linear, so the move to there can be undone.
+    # torchvision clips values to 0 … 1 after each step. Values that begin in 0.4 … 0.53 are not
+    # clipped. Each step is linear, so the move into this range can be undone.
     level, extent = 0.4, 2048
     image = torch.from_numpy(plain.copy())
     for key in "brightness", "contrast", "saturation":

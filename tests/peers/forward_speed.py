@@ -28,7 +28,7 @@ torch.set_num_threads(options.threads)
 network = exported.load().to(memory_format=torch.channels_last)
 if options.compile:
     network = torch.compile(network)
-# "Takes normalised images, N×3×28×28, and returns logits, N×10."
+# The docstring reads "Takes normalised images, N×3×28×28, and returns logits, N×10."
 shape = [int(side) for side in re.search(r"N×(\d+)×(\d+)×(\d+)", exported.Network.__doc__).groups()]
 images = torch.randn(options.batch, *shape).contiguous(memory_format=torch.channels_last)
 

@@ -1,7 +1,7 @@
-"""job: a command in a session of its own, with what it used: for beside.py.
+"""job: runs a command in a session of its own for beside.py, and measures what it uses.
 
-A job is all processes of the session. A sampler reads them from /proc; their CPU time is that of
-the command's end, which counts every process that was waited for.
+A job is all processes of the session. wait() samples them in /proc. The CPU time of the whole job
+is read when the command ends, and counts every process that was waited for.
 """
 
 import os
@@ -16,7 +16,7 @@ SAMPLE_S = 0.1  # looking at all processes takes some milliseconds
 
 
 class Failed(Exception):
-    """A job that failed: one line."""
+    """A job failed. The text is one line that says why."""
 
 
 class Process:
@@ -54,8 +54,8 @@ def processes_of(session):
 
 
 class Job:
-    """A command in a session of its own, and what it used. Leaving its context kills what is left
-    of it."""
+    """A command in a session of its own, and what it used. Leaving the context kills all processes
+    that still run."""
 
     def __init__(self, words):
         self.errors = tempfile.TemporaryFile()
@@ -93,7 +93,7 @@ class Job:
                 pass
 
     def ended(self):
-        """Whether it has ended. Its CPU time counts all processes that it waited for."""
+        """Returns whether the command has ended. Then cpu_s counts all processes it waited for."""
         pid, status, usage = os.wait4(self.child.pid, os.WNOHANG)
         if pid == 0:
             return False

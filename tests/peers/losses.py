@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""losses: trains with PyTorch from weights and on batches of ours: `losses.py FOLDER`.
+"""losses: repeats a training of ours with PyTorch, and compares: `losses.py FOLDER`.
 
-FOLDER is what `bench losses CONFIG --dump FOLDER` writes: experiment.toml (every value used),
-keys.tsv and statistics.tsv (the arrays of the flat ones), weights.f32 and statistics.f32 (before
-the first step), pixels.f32 and labels.i32 (batches, taken in turn); and ours: losses.txt (of each
-step), weights_after.f32 and statistics_after.f32. Trains in float64, or as --precision says.
-Compares the mean loss of each step, and of each array how far it moved in all steps: prints the
-largest relative differences. Exit code: 0; 1 if a loss differs by more than --tolerance or a move
-by more than --move-tolerance; 2 if the experiment asks for what is not written here, or the folder
-is none; 77 if PyTorch is not installed.
+`bench losses CONFIG --dump FOLDER` writes the folder. It has the inputs: experiment.toml (every
+value used), keys.tsv and statistics.tsv (the arrays within the flat arrays), weights.f32 and
+statistics.f32 (the flat arrays before the first step), pixels.f32 and labels.i32 (the batches, used
+in turn). It also has our results: losses.txt (one loss per step), weights_after.f32 and
+statistics_after.f32.
+
+Trains in float64, or as --precision says. Compares the mean loss of each step, and how far each
+array moved in all steps. Prints the largest relative differences. Exit code 1: a loss differs by
+more than --tolerance, or a move by more than --move-tolerance; 2: this script does not support the
+experiment, or cannot read the folder; 77: PyTorch is not installed.
 """
 
 import argparse
@@ -24,8 +26,8 @@ except ImportError:  # before Python 3.11, pip brings its own copy
 NO_TORCH = 77
 UNKNOWN = 2
 
-# What optimizer_of() and train() follow, and what makes no difference to them. Every other key of
-# `train` is refused.
+# The keys that optimizer_of() and train() follow, and those that make no difference to them. Every
+# other key is refused.
 TRAIN_KEYS = {"epochs", "steps", "seed", "optimizer", "schedule", "loss", "label_smoothing",
               "precision"}
 SGD_KEYS = {"kind", "learning_rate", "learning_rate_inside_momentum", "momentum", "nesterov",
@@ -42,10 +44,11 @@ def arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--precision", choices=("fp64", "fp32", "bf16"), default="fp64",
-                        help="of PyTorch; bf16 is autocast")
-    parser.add_argument("--tolerance", type=float, default=float("inf"), help="of losses")
+                        help="precision of PyTorch; bf16 is autocast")
+    parser.add_argument("--tolerance", type=float, default=float("inf"),
+                        help="largest allowed relative difference of a loss")
     parser.add_argument("--move-tolerance", type=float, default=float("inf"),
-                        help="of how far an array moves")
+                        help="largest allowed relative difference of a move")
     return parser.parse_args()
 
 
@@ -60,20 +63,21 @@ def read_table(folder, name):
 
 
 def load_weights(torch, net, keys, values):
-    """Copies the flat array into the network's arrays, which have its order."""
+    """Copies the flat array into the network's arrays, which are in the same order."""
     arrays = list(net.parameters())
     if len(arrays) != len(keys):
-        raise Unknown(f"the network has {len(arrays)} arrays here and {len(keys)} there")
+        raise Unknown(f"PyTorch's network has {len(arrays)} arrays, keys.tsv has {len(keys)}")
     for array, key in zip(arrays, keys):
         begin, size = int(key["offset"]), int(key["size"])
         if array.numel() != size:
-            raise Unknown(f"{key['name']} has {size} values there, {tuple(array.shape)} here")
+            raise Unknown(f"{key['name']} has {size} values, but PyTorch's array has shape "
+                          f"{tuple(array.shape)}")
         with torch.no_grad():
             array.copy_(values[begin:begin + size].reshape(array.shape))
 
 
 class Moving:
-    """A batch norm's moving mean and (biased, as ours) variance: PyTorch's own is not biased."""
+    """A batch norm's moving mean and variance. The variance is biased as ours, unlike PyTorch's."""
 
     def __init__(self, mean, variance, momentum):
         self.mean = mean
@@ -87,11 +91,11 @@ class Moving:
 
 
 def prepare_norms(torch, net, keys, arrays):
-    """Sets the epsilons, and lets `arrays`, the moving means and variances in order, move."""
+    """Sets the epsilons, and makes each norm update its moving mean and variance in `arrays`."""
     norms = [layer for layer in net.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
     gammas = [key for key in keys if key["epsilon"]]
     if len(norms) != len(gammas) or len(arrays) != 2 * len(norms):
-        raise Unknown(f"{len(norms)} batch norms here, {len(gammas)} there")
+        raise Unknown(f"PyTorch's network has {len(norms)} batch norms, keys.tsv has {len(gammas)}")
     for number, (norm, gamma) in enumerate(zip(norms, gammas)):
         norm.eps = float(gamma["epsilon"])
         mean, variance = arrays[2 * number:2 * number + 2]
@@ -101,16 +105,16 @@ def prepare_norms(torch, net, keys, arrays):
 def require_known(what, table, keys):
     unknown = sorted(set(table) - keys)
     if unknown:
-        raise Unknown(f"{what}.{unknown[0]} is not written here")
+        raise Unknown(f"this script does not support {what}.{unknown[0]}")
 
 
 def optimizer_of(torch, experiment, net, keys):
-    """SGD at a constant rate: then it does not matter whether the rate is inside the momentum."""
+    """Returns SGD. With a constant rate, the rate may be inside the momentum or outside."""
     train = experiment["train"]
     rule = train["optimizer"]
     require_known("train", train, TRAIN_KEYS)
     if rule["kind"] != "sgd" or train["schedule"]["kind"] != "constant" or train["loss"] != "mean":
-        raise Unknown("only sgd at a constant rate, of a mean loss, is written here")
+        raise Unknown("this script supports only sgd at a constant rate, with a mean loss")
     require_known("train.optimizer", rule, SGD_KEYS)
     require_known("train.schedule", train["schedule"], SCHEDULE_KEYS)
     groups = []
@@ -132,12 +136,12 @@ def read_values(torch, options, file, dtype):
 
 
 def slices_of(values, table):
-    """Of a flat array those that a table names."""
+    """Returns the slices of a flat array that a table describes."""
     return [values[int(row["offset"]):int(row["offset"]) + int(row["size"])] for row in table]
 
 
 def train(torch, options, steps):
-    """The mean loss of each step; the flat arrays after the last one, cut as the tables say."""
+    """Returns the mean loss of each step, and the arrays after the last step, table by table."""
     from networks import NETWORKS
 
     experiment = read_experiment(options.folder)
@@ -179,7 +183,7 @@ def train(torch, options, steps):
 
 
 def compare_losses(ours, theirs):
-    """Prints each step's, and returns the largest relative difference."""
+    """Prints the relative difference of each step's losses, and returns the largest one."""
     largest = 0
     for step, (our, their) in enumerate(zip(ours, theirs), 1):
         difference = abs(our - their) / abs(their)
@@ -190,8 +194,12 @@ def compare_losses(ours, theirs):
 
 
 def compare_moves(torch, options, what, table, theirs):
-    """Of each array: the distance of both results over how far PyTorch's moved, or a hundredth of
-    how far all moved, if that is more: a bias in front of a batch norm moves by rounding alone."""
+    """Prints and returns the largest relative difference of the moves of an array.
+
+    This is the distance between both results, divided by how far PyTorch's array moved. If that is
+    less than a hundredth of how far all arrays moved, it is divided by the hundredth instead,
+    because a bias in front of a batch norm moves by rounding alone.
+    """
     first, ours = (slices_of(read_values(torch, options, name, torch.float32).double(), table)
                    for name in (f"{what}.f32", f"{what}_after.f32"))
     theirs = [array.double() for array in theirs]
@@ -209,8 +217,8 @@ def compare_moves(torch, options, what, table, theirs):
 
 def main():
     options = arguments()
-    # The same kernels on every processor. Those for AMX add in another order: the losses of
-    # resnet-20 in bf16 then differ by 2.1e-3 from ours, and with these by 1.2e-3.
+    # Takes the same kernels on every processor. Kernels for AMX add in another order: with them,
+    # the losses of resnet-20 in bf16 differ from ours by 2.1e-3. With these kernels it is 1.2e-3.
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     try:
         import torch

@@ -152,7 +152,7 @@ TEST_CASE("losses.py refuses what it does not follow, and a folder without losse
   writeFile(experiment, kj::str(readFile(experiment), "\n[train.lookahead]\nevery = 5\n"));
   auto ended = refusal(folder);
   CHECK(ended.exitCode == 2);
-  CHECK(ended.errors == "losses: train.lookahead is not written here\n");
+  CHECK(ended.errors == "losses: this script does not support train.lookahead\n");
   writeFile(kj::str(folder, "/losses.txt"), "");
   ended = refusal(folder);
   CHECK(ended.exitCode == 2);

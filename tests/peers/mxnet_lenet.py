@@ -1,26 +1,29 @@
 #!/usr/bin/env python3
 """mxnet_lenet: trains LeNet on Fashion-MNIST with MXNet's kvstore `dist_sync`, on this machine.
 
-  mxnet_lenet.py --epochs 3                      two workers, two servers, MXNet's own weights
-  mxnet_lenet.py --epochs 3 --weights FOLDER/weights.f32    those of `bench losses --dump FOLDER`
-  mxnet_lenet.py --compare FOLDER                the losses of `bench losses --dump FOLDER`
+  mxnet_lenet.py --epochs 3
+      trains with two workers and two servers, from MXNet's own first weights
+  mxnet_lenet.py --epochs 3 --weights FOLDER/weights.f32
+      trains from the first weights that `bench losses --dump FOLDER` has written
+  mxnet_lenet.py --compare FOLDER
+      compares losses with those that `bench losses --dump FOLDER` has written
 
 The work is that of configs/fashion_mnist_dist_sync.toml with data.order = "stored": the same
 network, batches, optimizer and learning rates. Each role is a process with one thread for
 computing. Each worker takes its part of every global batch, in the order of the data set.
---compare makes as many steps as FOLDER/losses.txt has lines, in one worker without servers, and
-prints the largest relative difference of a loss; its batch is --batch:
+--compare makes one step for each line of FOLDER/losses.txt, in one worker without servers, and
+prints the largest relative difference of a loss. --batch must be the batch size of our run:
 
   bench losses configs/fashion_mnist_dist_sync.toml --set 'data.order="stored"' \\
     --set data.batch_size=128 --data --steps=20 --dump FOLDER
   mxnet_lenet.py --compare FOLDER --batch 128
 
-Otherwise standard output has lines of JSON of worker 0: begun (the time of the first step, in
-seconds since 1970), then for each epoch epoch_s (without validation), train_accuracy and accuracy
-(of the 10,000 test images).
+Otherwise worker 0 prints lines of JSON. The first has begun (the time of the first step, in seconds
+since 1970). Then each epoch has a line with epoch_s (without validation), train_accuracy and
+accuracy (of the 10,000 test images).
 
 It needs MXNet 1.9 (PyPI; Python 3.8 with numpy before 1.24) and Debian's dataset-fashion-mnist.
-Exit code 77: one of them is not installed. `beside.py mxnet` measures this script beside ours.
+Exit code 77: one of them is not installed. `beside.py mxnet` compares this script with `runner`.
 """
 
 import argparse
@@ -50,11 +53,12 @@ def arguments():
     parser.add_argument("--servers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=64, help="images per step and worker")
     parser.add_argument("--weights", help="the first weights: float32 in our order")
-    parser.add_argument("--compare", metavar="FOLDER", help="losses, instead of training")
+    parser.add_argument("--compare", metavar="FOLDER", help="compare losses instead of training")
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist",
                         help="the folder of the four *-ubyte.gz files")
     parser.add_argument("--role", choices=("launcher", "scheduler", "server", "worker"),
-                        default="launcher", help="of this process; the launcher sets the others")
+                        default="launcher",
+                        help="role of this process; the launcher starts the others")
     return parser.parse_args()
 
 
@@ -134,11 +138,11 @@ class Worker:
         self.module.init_optimizer(self.kvstore, self.optimizer(options.epochs))
 
     def last_step(self, epoch):
-        """The steps of all epochs up to this one: whole global batches of one endless stream."""
+        """Returns the number of steps until an epoch ends. A global batch may cross its end."""
         return epoch * RECORDS // (self.workers * self.batch)
 
     def optimizer(self, epochs):
-        """Halves the rate after each epoch. An optimizer without parameters' names decays all."""
+        """Halves the rate after each epoch. Without names, MXNet decays all parameters."""
         ends = [self.last_step(epoch) for epoch in range(1, epochs + 1)]
         schedule = self.mx.lr_scheduler.MultiFactorScheduler(ends, factor=0.5, base_lr=0.05)
         return self.mx.optimizer.create(
@@ -168,7 +172,7 @@ class Worker:
         print(f"{len(ours)} steps: largest relative difference of a loss {largest:.2e}")
 
     def validate(self):
-        """The share of right answers; the last batch is filled up, and only its rest counts."""
+        """Returns the share of right answers. Images that fill up the last batch do not count."""
         right = 0
         images, labels = self.held_out
         for first in range(0, len(labels), self.batch):
@@ -201,7 +205,7 @@ class Worker:
 def main():
     options = arguments()
     try:
-        # In the process of a scheduler or server this call serves, and ends the process.
+        # In a scheduler or server, this import serves until the job ends, and ends the process.
         import mxnet as mx
     except ImportError as error:
         print(f"mxnet_lenet: MXNet does not load: {error}", file=sys.stderr)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""mxnet_weights: checkpoints of MXNet, and what its networks compute of some images.
+"""mxnet_weights: writes checkpoints of MXNet, and the logits of its networks for some images.
 
   mxnet_weights.py FOLDER NETWORK IMAGES [NETWORK IMAGES …]
 
 Makes FOLDER/NETWORK for each network. There it writes net-0001.params, with random weights and
 statistics as after training; pixels.f32, with random images; and logits.f32, which the network
-computes of them.
+computes from these images.
 
 `lenet` is trained for an epoch on Fashion-MNIST first. Its images are the first test images, and
 labels.i32 has their labels.
@@ -50,7 +50,7 @@ def norm(x, name=None, eps=1e-3, fix_gamma=False):
 
 
 def factory(x, filters, kernel, stride=1, pad=0, name=None):
-    """Without a name, as the scripts of 2015 write it."""
+    """Convolution, batch norm and ReLU. The scripts of 2015 give them no name."""
     names = [name and f"{kind}_{name}" for kind in ("conv", "bn")]
     return relu(norm(conv(x, filters, kernel, stride, pad, name=names[0]), names[1]))
 
@@ -76,8 +76,8 @@ def mlp(x):
 
 
 def small_inception(has_names):
-    """For 28×28: symbol_inception-bn-28-small.py of 2015, and the names of symbols/inception-bn.py
-    of 2016."""
+    """For 28×28: symbol_inception-bn-28-small.py of 2015. With `has_names`, layers have the names
+    of symbols/inception-bn.py of 2016."""
 
     def build(x):
         x = factory(x, 96, 3, 1, 1, name=has_names and "1" or None)
@@ -191,7 +191,7 @@ def random_arrays(logits, shape):
         elif name.endswith(("_gamma", "_moving_var")):
             values = draw.uniform(.5, 1.5, size)
         arrays[name] = mx.nd.array(values)
-    # MXNet takes this gamma as 1, and writes 1.
+    # MXNet treats this gamma as 1, and writes 1 into checkpoints.
     if "bn_data_gamma" in arrays:
         arrays["bn_data_gamma"][:] = 1
     return ({name: arrays[name] for name in logits.list_arguments() if name != "data"},

@@ -5,7 +5,7 @@
 
 Makes FOLDER/NETWORK for each network. There it writes weights.safetensors, with random weights and
 statistics as after training, and with values of TYPE (F32, F64, F16 or BF16); pixels.f32, with
-random images; and logits.f32, which the network computes of them.
+random images; and logits.f32, which the network computes from these images.
 
 The names of residual networks are torchvision's, and those of Inception are Caffe's; other networks
 have names of their own. Exit code 77: there is no PyTorch.
@@ -30,7 +30,7 @@ Network = namedtuple("Network", "build input")
 
 
 class Factories(nn.Module):
-    """Convolutions with batch norm and ReLU. `named` makes the name of a layer of ours."""
+    """Convolutions with batch norm and ReLU. `named` turns our name of a layer into theirs."""
 
     def __init__(self, named=lambda name: name):
         super().__init__()
@@ -95,8 +95,8 @@ def of_caffe(name):
 
 
 class Inception(Factories):
-    # Filters of 1×1, of the reduced 3×3, of the reduced 3×3 twice, after the pool; no pool's
-    # filters: stride 2.
+    # Name, and filters: of 1×1; of 3×3 (reduction, convolution); of double 3×3 (reduction,
+    # convolutions); after the pool. A block without 1×1 has stride 2.
     BLOCKS = (("3a", 64, (64, 64), (64, 96), 32), ("3b", 64, (64, 96), (64, 96), 64),
               ("3c", 0, (128, 160), (64, 96), 0), ("4a", 224, (64, 96), (96, 128), 128),
               ("4b", 192, (96, 128), (96, 128), 128), ("4c", 160, (128, 160), (128, 160), 128),
@@ -168,7 +168,7 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """The layers of torchvision's, with three stages. With `bias`, every convolution has one."""
+    """torchvision's layers in three stages. With `bias`, every convolution has a bias."""
 
     def __init__(self, depth, bias):
         super().__init__()
@@ -212,7 +212,7 @@ class Bottleneck(nn.Module):
 
 
 class ImageNetResNet(nn.Module):
-    """torchvision's, with so many units per stage."""
+    """torchvision's ResNet. `units` has the number of units of each stage."""
 
     def __init__(self, units, is_bottleneck):
         super().__init__()
@@ -282,7 +282,7 @@ class PreActResNet(nn.Module):
 
 
 class Group(nn.Module):
-    """Of airbench94."""
+    """One of the three groups of layers of airbench94."""
 
     def __init__(self, inputs, filters):
         super().__init__()
@@ -325,7 +325,7 @@ def lenet():
 
 
 def resnets():
-    """Half of the first version has biases, as ours does."""
+    """Half of the networks of the first version have biases, as all of ours do."""
     for depth in (20, 32, 56, 110):
         yield f"resnet-{depth}", Network(lambda depth=depth: ResNet(depth, depth in (32, 110)),
                                          (3, 28, 28))
@@ -347,7 +347,7 @@ NETWORKS = {
 
 
 def perturb(net):
-    """Makes logits of about 1, and gives batch norms statistics as after training."""
+    """Draws weights for logits of about 1, and statistics of batch norms as after training."""
     is_residual = isinstance(net, (ResNet, PreActResNet, ImageNetResNet))
     for module in net.modules():
         if isinstance(module, nn.Linear) or isinstance(module, nn.Conv2d) and not is_residual:
@@ -356,14 +356,14 @@ def perturb(net):
             nn.init.uniform_(module.running_var, .5, 1.5)
             nn.init.normal_(module.running_mean, 0, .2)
             nn.init.normal_(module.bias, 0, .2)
-            # Ours hold these gammas at 1.
+            # Our networks hold the gammas of airbench94 and of data_bn at 1.
             if not isinstance(net, nn.Sequential) and module is not getattr(net, "data_bn", None):
                 nn.init.uniform_(module.weight, .5, 1.5)
 
 
 def save(path, state, kind):
-    """Writes a state dict in the format of safetensors, with its real numbers as `kind`. Rounds the
-    values of the dict to these, too."""
+    """Writes a state dict in the format of safetensors, with its real numbers as `kind`. Also
+    rounds the values in the dict to `kind`."""
     kinds = {"F32": torch.float32, "F64": torch.float64, "F16": torch.float16,
              "BF16": torch.bfloat16}
     header, contents, at = {}, [], 0

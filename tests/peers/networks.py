@@ -1,9 +1,10 @@
 """networks: the program's networks, written for PyTorch.
 
-The arrays of each are declared in the order of the program's flat array: layer by layer, of a layer
-weight, bias, gamma, beta; of branches the first one first; of a residual the body before the
-shortcut. So weights can be handed over one after another (losses.py). `python3 networks.py` prints
-each network's number of parameters and compares it with the published one.
+Each network declares its arrays in the order of the program's flat array: layer by layer, and
+within a layer weight, bias, gamma, beta. Branches come in their order, and the body of a residual
+comes before its shortcut. So losses.py can copy weights one array after another.
+`python3 networks.py` prints each network's number of parameters and compares it with the published
+one.
 """
 
 import sys
@@ -13,7 +14,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-# `input`: the shape of an image; `batch`: that of a comparison; `parameters`: the published number.
+# `input`: the shape of an image; `batch`: images per step in comparisons; `parameters`: the number
+# that was published.
 Network = namedtuple("Network", "build input classes batch parameters")
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""optimizers: what PyTorch's make of the same gradients: `optimizers.py IN ROWS COLS OUT`.
+"""optimizers: makes updates with PyTorch's optimizers: `optimizers.py IN ROWS COLS OUT`.
 
-IN holds float32: a matrix of ROWS × COLS first values, then one such matrix of gradients for each
-update. OUT gets, for each rule below in order, the matrix after all updates. All rules have a
-learning rate of 0.1, the decay 0.01, and other settings as optimizers_test.cc has them. Exit code:
-0; 77 if PyTorch is not installed.
+IN holds float32 numbers: the matrix of initial values (ROWS × COLS), then one matrix of gradients
+per update. OUT gets the matrix after all updates, once for each rule below, in their order. All
+rules have a learning rate of 0.1 and a weight decay of 0.01. Their other settings are those of
+optimizers_test.cc. Exit code 77: PyTorch is not installed.
 """
 
 import sys

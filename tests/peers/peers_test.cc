@@ -114,7 +114,7 @@ TEST_CASE("train_step.py: asked, it answers each line with a measurement") {
   CHECK(ended.output.startsWith("{\"images_per_s\": "));
   auto gpu = Command({python, "tests/peers/train_step.py", "--precision=tf32"}).wait();
   CHECK(gpu.exitCode == 2);
-  CHECK(contains(gpu.errors, "argument --precision: tf32 is of GPUs"));
+  CHECK(contains(gpu.errors, "argument --precision: tf32 needs a GPU"));
 }
 
 TEST_CASE("the peers' networks have the published numbers of parameters") {

@@ -2,13 +2,13 @@
 """read_images: images/s of other programs' readers, on one thread.
 
   read_images.py opencv FOLDER --size 224 --area 0.08 1 --seconds 2
-  read_images.py simplejpeg FOLDER --asked     answers each line of standard input with a line
+  read_images.py simplejpeg FOLDER --asked     measures again for each line of standard input
 
 All JPEG files of FOLDER lie in memory. Every reader does the same work: it decodes a file, cuts out
-a random part of it, resizes that to SIZE x SIZE bilinearly, mirrors every second image, subtracts a
-mean, divides by a deviation, and writes the result as float32, channels first, into a batch.
-It prints one line of JSON: images_per_s, cpu_images_per_s (per second of processor time), version.
-Exit code 77: the library is not installed.
+a random part of it, resizes that part to SIZE x SIZE bilinearly, mirrors half of the images,
+subtracts a mean, divides by a deviation, and writes the result as float32, channels first, into a
+batch. A measurement is one line of JSON: images_per_s, cpu_images_per_s (per second of processor
+time), peak_bytes, version. Exit code 77: the library is not installed.
 """
 
 import argparse
@@ -31,7 +31,7 @@ DEVIATION = (58.393, 57.12, 57.375)
 
 
 def random_crop(width, height, area, aspect):
-    """As RandomResizedCrop of torchvision. Returns left, top, width, height."""
+    """Draws a part as torchvision's RandomResizedCrop does. Returns left, top, width, height."""
     for _ in range(10):
         part = width * height * random.uniform(*area)
         ratio = math.exp(random.uniform(math.log(aspect[0]), math.log(aspect[1])))

@@ -4,15 +4,15 @@
   tensorflow_updates.py --updates 3000
   tensorflow_updates.py --updates 30000 --steps-per-call 20
 
-Two workers train 784-100-10 with ReLU on Fashion-MNIST: batches of 100, SGD, every gradient is
-applied when it arrives, as in tests/peers/updates.toml. A coordinator hands out calls of a
-tf.function; each makes --steps-per-call steps. All roles are processes with one thread for
-computing (--threads).
+Two workers train a perceptron (784-100-10, with ReLU) on Fashion-MNIST, with SGD and batches of
+100. Every gradient is applied when it arrives, as in tests/peers/updates.toml. A coordinator hands
+out calls of a tf.function. Each call makes --steps-per-call steps. Every role is a process with one
+thread for computing (--threads).
 
 Standard output has two lines of JSON: begun (the time of the first step that is measured, in
 seconds since 1970), then updates_per_s and accuracy (of the 10,000 test images). It needs
 TensorFlow 2.21 (PyPI) and Debian's dataset-fashion-mnist. Exit code 77: one of them is not
-installed. `beside.py tensorflow` measures this script beside ours.
+installed. `beside.py tensorflow` compares this script with `runner`.
 """
 
 import argparse
@@ -37,11 +37,11 @@ def arguments():
     parser.add_argument("--steps-per-call", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--servers", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1, help="of each role, for computing")
+    parser.add_argument("--threads", type=int, default=1, help="threads per role for computing")
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist",
                         help="the folder of the four *-ubyte.gz files")
     parser.add_argument("--role", choices=("coordinator", "worker", "ps"), default="coordinator",
-                        help="of this process; the coordinator starts the others")
+                        help="role of this process; the coordinator starts the others")
     parser.add_argument("--index", type=int, default=0)
     return parser.parse_args()
 
@@ -57,7 +57,7 @@ def free_addresses(count):
 
 
 def start_roles(options):
-    """Starts workers and servers; returns them and where they listen."""
+    """Starts workers and servers. Returns their processes and their addresses."""
     cluster = {"worker": free_addresses(options.workers), "ps": free_addresses(options.servers)}
     processes = []
     for role, addresses in cluster.items():

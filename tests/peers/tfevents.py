@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""tfevents: reads TensorBoard's event files with nothing of ours: `tfevents.py FILE…`.
+"""tfevents: reads TensorBoard's event files without any code of ours: `tfevents.py FILE…`.
 
-Verifies of each record its length, the masked crc32c of the length and that of the data, and has
-`protoc --decode_raw` take its data apart. Prints `tag<TAB>step<TAB>value` for every point, values
-with nine digits. Exit code: 0; 1 if a file is wrong; 77 if everything is right as far as can be
-seen without protoc, which is not installed.
+Checks the length of each record, and the masked crc32c of the length and of the data. Decodes the
+data with `protoc --decode_raw`. Prints `tag<TAB>step<TAB>value` for every point, values with nine
+digits. Exit code 1: a file is wrong; 77: protoc is not installed, and lengths and checksums are
+right.
 """
 
 import re
@@ -17,7 +17,7 @@ NO_PROTOC = 77
 
 
 def crc32c(data):
-    """Castagnoli's polynomial, bit by bit: slow, and like no other implementation here."""
+    """Uses Castagnoli's polynomial bit by bit: slow, but independent of our implementations."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
@@ -35,7 +35,7 @@ def records(content):
     place = 0
     while place < len(content):
         if len(content) - place < 12:
-            raise ValueError(f"byte {place}: {len(content) - place} bytes are no head of a record")
+            raise ValueError(f"byte {place}: {len(content) - place} bytes are too few for a head")
         length, length_crc = struct.unpack_from("<QI", content, place)
         if length_crc != masked(crc32c(content[place:place + 8])):
             raise ValueError(f"byte {place}: the length's checksum is wrong")
@@ -50,7 +50,7 @@ def records(content):
 
 
 def decode(data):
-    """A message as lists of (field, value): text as protoc prints it, or such a list."""
+    """Returns a message as a list of (field, value). A value is protoc's text, or such a list."""
     run = subprocess.run(["protoc", "--decode_raw"], input=data, stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE)
     if run.returncode:
@@ -99,7 +99,7 @@ def read(path, with_protoc):
         message = decode(data)
         time_s = struct.unpack("<d", struct.pack("<Q", int(one(message, 1), 16)))[0]
         if not 1e9 < time_s < 1e10:
-            raise ValueError(f"record {count}: {time_s} is no time of our days")
+            raise ValueError(f"record {count}: {time_s} is not a plausible time")
         if count == 1:
             if one(message, 3) != '"brain.Event:2"':
                 raise ValueError("the first record does not hold the version")

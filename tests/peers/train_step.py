@@ -3,21 +3,22 @@
 
   train_step.py inception-bn-28-small --threads 2 --precision fp32 --seconds 8 --json
   train_step.py mlp --workers 2            two processes that exchange gradients (DDP over gloo)
-  train_step.py --import-only --json       what a process takes that only loads PyTorch
+  train_step.py --import-only --json       the memory of a process that only loads PyTorch
   train_step.py lenet --device cuda --precision bf16 --compile reduce-overhead --asked
 
-A synthetic batch lies in memory; a step is forward, backward and SGD with momentum. Images and
-weights are in PyTorch's fastest layout (channels_last), bf16 is its autocast, OpenBLAS is told to
-use AVX-512 where the processor has it. --workers: each has --threads threads and a whole batch.
+A synthetic batch lies in memory. A step is forward, backward and SGD with momentum. Images and
+weights are in PyTorch's fastest layout (channels_last). bf16 is autocast. OpenBLAS is told to use
+AVX-512 where the processor has it. Each of --workers has --threads threads and a whole batch.
 --json prints one line: images_per_s (of all workers, from the median step), ms_median, ms_best,
 steps, peak_bytes (of this process). Exit code 77: PyTorch is not installed, or has no such device.
 
-On a GPU the batch lies in its memory, steps are queued without waiting for each other, and CUDA's
-events on the GPU say how long each took; bf16 and fp16 are autocast, fp16 with a GradScaler; fp32
-is without TF32, all others with it. --plain: images and weights are in the layout that a model has
-as it comes. --compile: torch.compile() of the forward pass and the loss, in that mode; compiling
-is part of the warm-up. --asked: answers each line of standard input with --json's line, of a
-measurement made then.
+On a GPU, the batch lies in the memory of the GPU, and steps are queued without waiting for each
+other. CUDA events measure how long each step takes. bf16 and fp16 are autocast, and fp16 has a
+GradScaler. All precisions but fp32 use TF32.
+
+--plain keeps images and weights in PyTorch's default layout. --compile applies torch.compile() to
+the forward pass and the loss, in the given mode. Compiling is part of the warm-up. --asked measures
+again for each line of standard input, and prints the line of --json each time.
 """
 
 import argparse
@@ -36,12 +37,12 @@ WARM_UP_STEPS = 3
 WARM_UP_STEPS_GPU = 12  # cuDNN tries its algorithms, and graphs of kernels are recorded
 STEPS_MIN = 3
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
-PARENT = "TRAIN_STEP_PARENT"  # the variable that tells workers its process id
+PARENT = "TRAIN_STEP_PARENT"  # the variable with the parent's process id
 
 
 def end_with_parent():
-    """Called before PyTorch is loaded, which takes seconds: nobody would end a worker that still
-    loads it when its parent is gone."""
+    """Makes this worker end with its parent. Called before PyTorch is loaded, which takes seconds:
+    a worker whose parent ends meanwhile would otherwise go on."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(os.environ[PARENT]):
         sys.exit(1)
@@ -57,26 +58,27 @@ def arguments():
     parser.add_argument("name", nargs="?", default="mlp", help="a network of networks.py")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", choices=("fp32", "tf32", "bf16", "fp16"),
-                        default="fp32", help="on a processor fp32 or bf16")
+                        default="fp32", help="on a CPU only fp32 and bf16")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--plain", action="store_true", help="not channels_last")
-    parser.add_argument("--compile", metavar="MODE", help="of torch.compile()")
-    parser.add_argument("--asked", action="store_true", help="one answer a line of input")
-    parser.add_argument("--batch", type=int, help="images a step (default: the network's own)")
+    parser.add_argument("--plain", action="store_true", help="PyTorch's default layout")
+    parser.add_argument("--compile", metavar="MODE", help="mode of torch.compile()")
+    parser.add_argument("--asked", action="store_true",
+                        help="one measurement for each line of standard input")
+    parser.add_argument("--batch", type=int, help="images per step (default: the network's own)")
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--import-only", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.device == "cpu" and options.precision in ("tf32", "fp16"):
-        parser.error(f"argument --precision: {options.precision} is of GPUs")
+        parser.error(f"argument --precision: {options.precision} needs a GPU")
     if options.workers > 1 and (options.device != "cpu" or options.asked):
-        parser.error("argument --workers: several are of processors, and not asked")
+        parser.error("argument --workers: several need --device cpu, and no --asked")
     return options
 
 
 def prepare_environment(threads):
-    """What the libraries read when they are loaded."""
+    """Sets what the libraries read when they are loaded."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     os.environ["OPENBLAS_NUM_THREADS"] = str(threads)
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
@@ -104,8 +106,8 @@ class Training:
         self.pixels = self.pixels.contiguous(memory_format=layout).to(self.device)
         self.labels = torch.randint(0, network.classes, (self.images,)).to(self.device)
         if options.workers > 1:
-            # Without copies that these networks do not need: each worker keeps its own moving
-            # statistics, and gradients lie where they are exchanged.
+            # Avoids copies that these networks do not need: each worker keeps its own moving
+            # statistics, and gradients lie in the buffers that are exchanged.
             self.net = torch.nn.parallel.DistributedDataParallel(
                 self.net, broadcast_buffers=False, gradient_as_bucket_view=True)
         trained = [array for array in self.net.parameters() if array.requires_grad]
@@ -115,7 +117,7 @@ class Training:
             self.loss_of
 
     def prepare_gpu(self, options):
-        """What is set for all of PyTorch, and returned for the optimizer."""
+        """Sets PyTorch's global options for a GPU, and returns those of the optimizer."""
         self.scaler = None
         if self.device == "cpu":
             return {}
@@ -166,8 +168,9 @@ class Training:
 
 
 def measurements(options, agree=lambda seconds: seconds):
-    """Again and again, of --seconds: the images of a step, and the seconds of each. `agree` makes
-    of a step's seconds what all workers reckon with, so that all make the same number of steps."""
+    """Yields measurements of about --seconds: the images of a step, and the seconds of each step.
+    `agree` turns the seconds of a step into a value that all workers share, so that all of them
+    make the same number of steps."""
     training = Training(options)
     step_s = training.measure(WARM_UP_STEPS if options.device == "cpu" else WARM_UP_STEPS_GPU)[-1]
     count = max(STEPS_MIN, round(options.seconds / agree(step_s)))
@@ -176,7 +179,7 @@ def measurements(options, agree=lambda seconds: seconds):
 
 
 def answer(options):
-    """A measurement for each line; the first one warms up before."""
+    """Prints a measurement for each line of standard input. Warms up before the first one."""
     measured = measurements(options)
     for _ in sys.stdin:
         report(options, *next(measured))

@@ -299,7 +299,7 @@ TEST_CASE("keep_log knows a sweep's run by its folder, an epoch's images, and wh
         "devices = 2\n"
         "batch_size = 100\n"
         "kvstore = \"dist_async\"\n"
-        "epoch_images = 110000  # every worker takes the whole data\n"
+        "epoch_images = 110000  # every worker reads all records\n"
         "\n"
         "[experiments.runs.published]\n"
         "source = \"A \\\"post\\\"\"\n"

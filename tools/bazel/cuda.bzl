@@ -12,8 +12,8 @@ cc_library(name = "cudart")
 
 _PRESENT = """
 package(default_visibility = ["//visibility:public"])
-# For .cc files; nvcc knows its own. Not include/cccl and what else lies in folders: two thousand
-# files, that would be linked into the sandbox of every compilation.
+# For .cc files. nvcc finds its own headers. include/cccl and most other folders are left out: their
+# two thousand files would be linked into the sandbox of every compilation.
 cc_library(
     name = "headers",
     hdrs = glob(["include/*.h", "include/*.hpp", "include/crt/**"]),

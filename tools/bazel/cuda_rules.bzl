@@ -70,16 +70,16 @@ def if_cuda(yes, no = []):
     return yes if CUDA_FOUND else no
 
 def cuda_library(name, srcs, hdrs = [], without_cuda = [], deps = [], **kwargs):
-    """A cc_library whose .cu files nvcc compiles, and g++ the others.
+    """A cc_library. nvcc compiles its .cu files, and g++ compiles the others.
 
-    `NAME_ptxas` are the files that tell each kernel's registers and spills, one a .cu file.
+    `NAME_ptxas` has one file per .cu file, with the registers and spills of each kernel.
 
     Args:
       name: of the cc_library
       srcs: .cu and .cc files
       hdrs: headers for those who use it
       without_cuda: .cc files to compile in place of `srcs` where there is no toolkit
-      deps: libraries; the toolkit's own headers and runtime are there anyway
+      deps: libraries; the toolkit's own headers and runtime are always added
       **kwargs: of cc_library
     """
     device_srcs = [src for src in srcs if src.endswith(".cu")]
@@ -101,11 +101,11 @@ def cuda_library(name, srcs, hdrs = [], without_cuda = [], deps = [], **kwargs):
     )
 
 def kernel_figures(name, out):
-    """One file of what ptxas says of the kernels of every cuda_library above it in its BUILD file.
+    """One file with what ptxas reports on each cuda_library above this call in the BUILD file.
 
     Args:
       name: of the rule
-      out: of the file; it is empty where there is no toolkit
+      out: the name of the file, which is empty where there is no toolkit
     """
     native.genrule(
         name = name,

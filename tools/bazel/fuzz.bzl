@@ -12,7 +12,7 @@ def fuzz_target(name, deps, seeds = [], mutations = 2000, **kwargs):
       name: of the program, and of its .cc file
       deps: what the .cc file includes, apart from KJ and fuzz.h
       seeds: labels of more files, such as the inputs of other tests
-      mutations: how many the test makes of the corpus
+      mutations: how many mutations of the corpus the test makes
       **kwargs: attributes of the test
     """
     native.filegroup(

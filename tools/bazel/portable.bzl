@@ -1,7 +1,7 @@
-"""PORTABLE: how a program is linked that //runner:dist holds."""
+"""PORTABLE: the link options of programs that //runner:dist holds."""
 
-# DT_RPATH, not RUNPATH, because it also serves the libraries that libdnnl.so.2 needs. The build
-# tree has no such folder, and there the loader goes on to the system's libraries.
+# DT_RPATH, not RUNPATH, because the loader also uses it for the libraries that libdnnl.so.2 needs.
+# The build tree has no folder lib/, so there the loader goes on to the system's libraries.
 PORTABLE = [
     "-Wl,--disable-new-dtags",
     "-Wl,-rpath,'$$ORIGIN/lib'",

@@ -83,8 +83,8 @@ def module(name, modules = None, srcs = None, hdrs = None, deps = [], tests = []
       hdrs: more headers
       deps: what its files include, apart from KJ and Cap'n Proto
       tests: the names of more tests, with the same deps and attributes as those of the modules
-      **kwargs: `test_deps` and other attributes that begin with `test_` belong to the tests, whose
-        deps are also the library and the library's own. All others belong to the library.
+      **kwargs: `test_deps` and other attributes that begin with `test_` belong to the tests. All
+        others belong to the library. The tests also depend on the library and on its deps.
     """
     test = {key[len("test_"):]: kwargs.pop(key) for key in kwargs.keys() if key.startswith("test_")}
     inferred = modules or ([] if srcs or hdrs else [name])
@@ -103,7 +103,7 @@ def module(name, modules = None, srcs = None, hdrs = None, deps = [], tests = []
     for each in tested:
         unit_test(name = each, deps = test_deps, **test)
     if test and not tested:
-        fail("%s has attributes of a test, but there is none" % name)
+        fail("%s has attributes of a test, but no test" % name)
 
 def _existing(stems, suffix):
     return native.glob([stem + suffix for stem in stems], allow_empty = True)

@@ -4,8 +4,8 @@
 GPU='cluster.devices=["cuda:0"]'
 CPU='cluster.devices=["cpu"]'
 
-# Networks without their data sets: colours, side and classes of the images. The table of `bench
-# peers` (GPU_NETWORKS) has the same networks and batches.
+# One network per line: name, file, batch size, and the colours, side and classes of its synthetic
+# images. The table of `bench peers` (GPU_NETWORKS) has the same networks and batches.
 NETWORKS="\
 mlp                 configs/mnist_mlp_local.toml          100  1 28  10
 lenet               tests/peers/lenet.toml                128  1 28  10

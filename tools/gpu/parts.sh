@@ -1,7 +1,7 @@
-# tools/gpu/parts.sh: a stage's parts, for verify.sh: what is kept of them, and the stage's end.
+# tools/gpu/parts.sh: runs the parts of a stage for verify.sh, keeps their results, ends the stage.
 # shellcheck shell=bash disable=SC2154
 
-parts=$folder/$stage.parts # lines: a part's name, a tab, its JSON; the first: the devices
+parts=$folder/$stage.parts # the devices, then one line per part: name, tab, JSON
 log=$folder/$stage.log
 errors=$folder/$stage.errors
 begun=$(date +%s)
@@ -57,7 +57,7 @@ begin_parts() {
   here=devices$'\t'$(quoted "$devices")
   [ -f "$parts" ] || echo "$here" >"$parts"
   [ "$(head -n 1 "$parts")" = "$here" ] && return
-  echo "error: $parts is of another machine; choose another folder, or --again" >&2
+  echo "error: $parts is from another machine; choose another folder, or start over: --again" >&2
   exit "$WRONG"
 }
 
@@ -96,7 +96,7 @@ part() {
 
 fail_part() {
   local why
-  # Our errors begin the output, and Python's end it.
+  # Our programs print the error first. Python prints it last.
   why=$(grep -m 1 -E '(^|: )error: ' "$errors" || grep -v '^ *$' "$errors" | tail -n 1)
   case $2 in
     124 | 137) why="took more than $3 s" ;;
@@ -113,7 +113,7 @@ limited() {
 
 # end_stage: ends the stage with the outcome of its parts.
 end_stage() {
-  [ ${#failed[@]} = 0 ] || leave "$HOLDS_NOT" "does not hold: ${#failed[@]} failed, see $log"
-  [ ${#left[@]} = 0 ] || leave "$LEFT" "parts are left (${#left[@]}): the same command does them"
+  [ ${#failed[@]} = 0 ] || leave "$HOLDS_NOT" "does not hold: ${#failed[@]} parts failed; see $log"
+  [ ${#left[@]} = 0 ] || leave "$LEFT" "parts are left (${#left[@]}): run the same command again"
   leave 0 "holds"
 }

@@ -41,7 +41,7 @@ same_losses() {
     }
     END {
       if (NR != 2 || steps == 0 || bad || most > 1e-3) {
-        print "the losses of the GPU differ by " most ", relatively, or are none" >"/dev/stderr"
+        print "the losses of the GPU differ by " most " (relative), or are missing" >"/dev/stderr"
         exit 1
       }
       printf "{\"steps\": %d, \"largest_difference\": %.3g}\n", steps, most
@@ -54,7 +54,7 @@ same_twice() {
   first=$(limited "${words[@]}") && second=$(limited "${words[@]}") || return
   printf 'first %s\nsecond %s\n' "$first" "$second" >&2
   if [ "$first" != "$second" ]; then
-    echo "the same run has other losses the second time" >&2
+    echo "the same run gives other losses the second time" >&2
     return 1
   fi
   echo '{"same": true}'
@@ -65,15 +65,15 @@ sanitize() {
   local tool said code
   tool=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
   if [ ! -x "$tool" ]; then
-    echo '{"outcome": "compute-sanitizer is not there"}'
+    echo '{"outcome": "compute-sanitizer is not installed"}'
     return 0
   fi
   local words=("$bench" losses tests/peers/losses_cifar10.toml --steps=2
     --set=model.network=resnet-20 --set=data.batch_size=8 --classes=10 --set="$GPU")
-  # The choice of the fastest convolutions is measured before, not under compute-sanitizer, because
-  # it needs dozens of kernels each.
+  # This run measures which convolutions are fastest, and keeps the choice. Under compute-sanitizer
+  # that would take too long, because it needs dozens of kernels per convolution.
   limited "${words[@]}" >&2 || return
-  # Libraries ask for features that a GPU may lack. They expect these errors.
+  # Libraries ask for features that a GPU may lack, and expect the errors. These are not reported.
   said=$(limited "$tool" --tool memcheck --report-api-errors no --error-exitcode 9 \
     "${words[@]}" 2>&1)
   code=$?

@@ -2,11 +2,11 @@
 # shellcheck shell=bash disable=SC2154
 
 SEEDS_MIN=10
-SEEDS_MAX=200 # as the published mean is of
+SEEDS_MAX=200 # the published mean is of 1,000 runs
 
-# One run. Its seconds count the same work as the published ones, except for the first weights: all
-# steps, and the last evaluation with its six views. They do not count the loading of data and the
-# evaluations between epochs.
+# Runs one seed. Its seconds count the same work as the published ones: all steps, and the last
+# evaluation with its six views. Unlike these, they do not count the making of the first weights.
+# Neither count the loading of data and the evaluations between epochs.
 speed_run() { # SEED
   local runs code events
   runs=$(mktemp -d)

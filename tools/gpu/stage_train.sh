@@ -64,7 +64,7 @@ stage_train() {
   local name file batch colours side classes precision data
   while read -r name file batch colours side classes <&3; do
     for precision in $PRECISIONS; do
-      # The first time, it also measures which convolutions are fastest here.
+      # The first run of a network also measures which convolutions are fastest on this GPU.
       # shellcheck disable=SC2046
       part "$name-$precision" 120 train_steps "$file" "$batch" "$precision" \
         $(synthetic "$colours" "$side" "$classes")

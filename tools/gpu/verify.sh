@@ -6,13 +6,13 @@
 #           the CPU's; compute-sanitizer, if it is installed, finds no error
 #   train   images/s of each network in each precision; a training reaches the same accuracy as on
 #           the CPU
-#   peers   the time of a step beside PyTorch's, which the first python3 on the path must have
-#   cifar   whole CIFAR-10 runs, one per seed, reach what their file expects; RUNNER_DATASETS holds
-#           cifar10
+#   peers   images/s of each network beside PyTorch's; the first python3 on the path has PyTorch
+#   cifar   whole CIFAR-10 runs, one per seed, reach 94 % in the mean; RUNNER_DATASETS names a
+#           folder that holds cifar10
 # A stage consists of parts. Finished parts are kept in FOLDER/STAGE.parts (default: gpu_results),
 # and are not run again without --again. A call ends within 9 minutes and writes FOLDER/STAGE.json.
 # The output of the parts goes to FOLDER/STAGE.log.
-# Exit codes: 0 it holds, 1 it does not, 2 the command is wrong, 3 no data set, 4 no GPU,
+# Exit codes: 0 the stage holds, 1 it does not, 2 the command is wrong, 3 no data set, 4 no GPU,
 # 5 parts are left: run the same command again.
 set -uo pipefail
 HOLDS_NOT=1
@@ -47,12 +47,12 @@ folder=$(cd "${words[1]:-gpu_results}" && pwd)
 [ -z "${RUNNER_DATASETS:-}" ] || RUNNER_DATASETS=$(realpath -m "$RUNNER_DATASETS")
 cd "$root" || exit $WRONG
 
-# program FOLDER NAME: where it is, unpacked or built.
+# program FOLDER NAME: prints the path of the program, unpacked or built.
 program() {
   for place in "$root/$2" "$root/bazel-bin/$1/$2"; do
     [ -x "$place" ] && [ -f "$place" ] && echo "$place" && return
   done
-  echo "error: $2 is not here; build //runner:dist, or unpack what it made" >&2
+  echo "error: cannot find $2; build //runner:dist, or unpack the archive that it makes" >&2
   exit $WRONG
 }
 
