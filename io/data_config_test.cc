@@ -56,7 +56,7 @@ TEST_CASE("DataConfig: every key but the data set has a default") {
   CHECK(contains(readText("").errors, "dataset"));
 }
 
-TEST_CASE("DataConfig: colours and squares stay as they are without their keys") {
+TEST_CASE("DataConfig: changes of colours and hidden squares are off without their keys") {
   auto without = readText("dataset = \"cifar10\"\n");
   CHECK(!without.config.augment.colours.any());
   CHECK(without.config.augment.cutout == 0);
@@ -76,7 +76,7 @@ TEST_CASE("DataConfig: colours and squares stay as they are without their keys")
         "");
 }
 
-TEST_CASE("DataConfig: chunks have keys of their own") {
+TEST_CASE("DataConfig: reads the chunks per window, and has a default for the records per chunk") {
   auto read = readText("dataset = \"mnist\"\norder = \"chunks\"\nwindow_chunks = 7\n");
   CHECK(read.errors == "");
   CHECK(read.config.order == RecordOrder::CHUNKS);
@@ -135,7 +135,7 @@ TEST_CASE("DataConfig: settings that the shape of the images forbids are errors 
   CHECK(contains(mean.errors, "x.toml:4:17: error"));
 }
 
-TEST_CASE("DataConfig: images are never mirrored, at random or alternately") {
+TEST_CASE("DataConfig: `mirror` is false, true for random mirroring, or \"alternate\"") {
   auto mirrorOf = [](kj::StringPtr value) {
     auto read = readText(kj::str("dataset = \"mnist\"\n[augment]\nmirror = ", value, "\n"));
     CHECK(read.errors == "");

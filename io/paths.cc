@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 namespace io {
 
@@ -183,6 +184,16 @@ kj::Maybe<kj::String> whyUnreadable(kj::StringPtr path) {
   if (::stat(path.cStr(), &status) == 0) return nullptr;
   if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return nullptr;
   return kj::str(strerror(errno));
+}
+
+bool isBelow(kj::StringPtr path, kj::StringPtr folder) {
+  namespace fs = std::filesystem;
+  std::error_code problem;
+  auto inner = fs::weakly_canonical(path.cStr(), problem);
+  if (problem) return false;
+  auto outer = fs::weakly_canonical(folder.cStr(), problem);
+  if (problem) return false;
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
 }
 
 kj::Maybe<kj::String> hiddenPartOf(kj::StringPtr path) {

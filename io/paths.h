@@ -33,6 +33,10 @@ kj::Maybe<kj::String> whyNeither(kj::StringPtr path);
 // found out, or if there is nothing at `path`.
 kj::Maybe<kj::String> whyUnreadable(kj::StringPtr path);
 
+// Whether `path`, at which there may be nothing yet, is `folder` or lies below it. Links are
+// followed.
+bool isBelow(kj::StringPtr path, kj::StringPtr folder);
+
 // Returns the beginning of the relative path `path` up to its first hidden name, or null. A hidden
 // name begins with a dot (but is not `.` or `..`), or is the folder `__MACOSX` that macOS adds to
 // archives.

@@ -5,10 +5,10 @@
 namespace nn {
 namespace {
 
-TEST_CASE("chosen plans: those that were asked for are found, and what was chosen is known") {
+TEST_CASE("chosen plans: finds plans that were asked for, and remembers which ones were chosen") {
   CHECK(wantedPlan("forward") == nullptr);
   noteChosenPlan("forward", "first");
-  // What was chosen is not what was asked for.
+  // A chosen plan does not count as one that was asked for.
   CHECK(wantedPlan("forward") == nullptr);
   CHECK(missingPlans() == 0);
 

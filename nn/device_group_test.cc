@@ -224,7 +224,7 @@ TEST_CASE("DeviceGroup: statistics are the mean weighted by rows, and go back to
   CHECK(same(several->statistics(), mean));
   CHECK_FALSE(same(mean, begin));
 
-  // What is written is what all rows are validated with, and stays.
+  // Validation uses the statistics that were written for all rows, and does not change them.
   put(begin, several->statistics());
   forward(graph, *several, Phase::VALIDATE);
   auto one = CPU.lower(graph, {.batchSize = IMAGES});

@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint32_t ELEMENTS = 100000;
 
-// The share of elements for which both say yes, and how many deviations it may lie from what
-// independent draws give: with fixed seeds nothing here changes from run to run.
+// Checks that the share of elements for which both return true lies within four deviations of
+// `expected`. Seeds are fixed, so that nothing here changes from run to run.
 template <typename First, typename Second>
 void checkIndependent(double expected, First&& first, Second&& second) {
   uint32_t both = 0;
@@ -20,13 +20,13 @@ void checkIndependent(double expected, First&& first, Second&& second) {
   CHECK(std::abs(double(both) / ELEMENTS - expected) < 4 * deviation);
 }
 
-TEST_CASE("Dropout: takes away its rate of the elements, and scales the others up") {
+TEST_CASE("Dropout: drops elements at its rate, and scales the others up") {
   for (double rate: {0.0, 0.01, 0.25, 0.5, 0.9}) {
     for (uint64_t draw: {0, 1, 77}) {
       auto mask = dropoutMask(rate, draw, 3);
       CHECK(mask.scale == doctest::Approx(1 / (1 - rate)));
       auto isGone = [&](uint32_t i) { return isDropped(mask, i); };
-      // 1e-12: a rate of 0 takes none away.
+      // A rate of 0 drops nothing. 1e-12 keeps the allowed deviation above 0.
       checkIndependent(rate == 0 ? 1e-12 : rate, isGone, isGone);
     }
   }

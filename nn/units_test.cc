@@ -23,7 +23,7 @@ struct Net {
 };
 
 TEST_CASE(
-    "units: the logits of a dense layer stay float32, and what lies between them and the loss") {
+    "units: logits of a dense layer stay float32, and so do units between them and the loss") {
   for (bool isReadTwice: {false, true}) {
     Net net({3, 8, 8});
     auto hidden = net.tanh(net.dense(net.conv(0)));
@@ -78,7 +78,7 @@ TEST_CASE("units: a max pool takes the activation before it, if nothing else rea
   }
 }
 
-TEST_CASE("units: a unit without parameters before it does not train, nor one beside the loss") {
+TEST_CASE("units: a unit trains only if it depends on parameters and the loss depends on it") {
   Net net({3, 8, 8});
   auto before = net.add(Scale{0.5f}, {0});
   auto logits = net.dense(net.conv(before));

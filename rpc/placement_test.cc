@@ -180,7 +180,7 @@ TEST_CASE(
   CHECK_THROWS(placement.slicesOf(0, 4127));
 }
 
-TEST_CASE("Placement: the digest tells placements apart") {
+TEST_CASE("Placement: different placements have different digests") {
   auto keys = lenet();
   auto digest = place(keys, 4096, 2, rule("balanced")).digest();
   CHECK(place(keys, 4096, 2, rule("balanced")).digest() == digest);

@@ -5,7 +5,7 @@
 namespace rpc {
 namespace {
 
-TEST_CASE("Rounds: two ends that count differently have different texts") {
+TEST_CASE("Rounds: different ways to count have different texts") {
   Rounds all[] = {
       {.mode = "dist_sync", .counted = Rounds::ALL, .workers = 4, .aggregate = 4},
       {.mode = "dist_sync", .counted = Rounds::FIRST, .workers = 4, .aggregate = 3},

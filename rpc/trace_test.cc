@@ -75,7 +75,7 @@ TEST_CASE("ShardTrace: a push counts as applied when its progress is reached, an
   trace.reached(2, 5);
   trace.answered(0, 2);
   trace.answered(1, 2);
-  trace.answered(1, 2);  // to a pull
+  trace.answered(1, 2);  // the answer to a pull
 
   kj::Vector<TracePoint> points[2];
   int64_t last_ns = 0;

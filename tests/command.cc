@@ -57,7 +57,7 @@ kj::Array<kj::String> environmentWith(kj::ArrayPtr<const kj::StringPtr> changes)
   return result.releaseAsArray();
 }
 
-// Appends what can be read now; lets `fd` go at its end.
+// Appends what can be read now. Closes `fd` at the end of its data.
 void take(kj::AutoCloseFd& fd, kj::Vector<char>& text) {
   char buffer[65536];
   while (fd != nullptr) {
@@ -94,7 +94,7 @@ private:
   kj::TimePoint end;
 };
 
-// memmem() takes no null, which is where nothing yet begins.
+// An empty text is a null pointer, which memmem() must not get.
 bool contains(kj::ArrayPtr<const char> text, kj::StringPtr part) {
   return text.size() > 0 &&
          ::memmem(text.begin(), text.size(), part.begin(), part.size()) != nullptr;
@@ -127,7 +127,7 @@ Command::Command(kj::ArrayPtr<const kj::StringPtr> words, const Surroundings& su
     if (there) ::execvpe(arguments[0], arguments.begin(), environment.begin());
     ::_exit(127);
   }
-  ::setpgid(child, child);  // whichever of the two is first
+  ::setpgid(child, child);  // parent and child both call it, as either may be first
   endFd = KJ_ASSERT_NONNULL(endOf(child));
   outputFd = kj::mv(out.read);
   errorFd = kj::mv(err.read);
@@ -166,7 +166,7 @@ bool Command::readUntil(uint seconds, kj::FunctionParam<bool()> enough) {
     KJ_SYSCALL(ready = ::poll(fds, kj::size(fds), deadline.left_ms()));
     if (ready == 0) return false;
     if (fds[2].revents != 0) reap();
-    // After reaping: then this is all that the program itself wrote.
+    // Reads after reaping, so that the text has all that the program itself wrote.
     take(outputFd, outputText);
     take(errorFd, errorText);
   }
@@ -198,7 +198,7 @@ kj::Array<Process> processesWith(kj::StringPtr part) {
   for (auto& entry: std::filesystem::directory_iterator("/proc")) {
     pid_t pid = ::atoi(entry.path().filename().c_str());
     int raw = pid > 0 ? ::open((entry.path() / "cmdline").c_str(), O_RDONLY | O_CLOEXEC) : -1;
-    if (raw < 0) continue;  // none, or gone since
+    if (raw < 0) continue;  // not a process, or one that has ended
     kj::AutoCloseFd fd(raw);
     char buffer[16384];
     ssize_t n = ::read(fd, buffer, sizeof(buffer));

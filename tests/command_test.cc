@@ -14,7 +14,7 @@ Ended shell(kj::StringPtr script) {
   return Command({"sh", "-c", script}).wait();
 }
 
-TEST_CASE("Command: tells exit code, output and errors") {
+TEST_CASE("Command: returns exit code, output and errors") {
   auto ended = shell("echo out; echo err >&2; exit 7");
   CHECK(ended.exitCode == 7);
   CHECK(ended.signal == 0);
@@ -28,7 +28,7 @@ TEST_CASE("Command: what is larger than a pipe is read whole") {
   CHECK(ended.errors.size() == 300000);
 }
 
-TEST_CASE("Command: tells the signal that killed it") {
+TEST_CASE("Command: returns the signal that killed the program") {
   auto ended = shell("kill -9 $$");
   CHECK(ended.exitCode == -1);
   CHECK(ended.signal == SIGKILL);

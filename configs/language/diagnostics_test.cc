@@ -23,7 +23,7 @@ TEST_CASE("Diagnostics: an error shows its line, carets under the whole token, a
         "1 error in configs/x.toml; nothing was started.\n");
 }
 
-TEST_CASE("Diagnostics: errors are printed in the order of their places, those of the file first") {
+TEST_CASE("Diagnostics: prints errors in the order of their places, those of the main file first") {
   auto x = source("x.toml", "a = 1\nb = 2\n");
   auto base = source("base.toml", "c = 3\n");
   Diagnostics diagnostics;

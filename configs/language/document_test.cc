@@ -203,7 +203,7 @@ TEST_CASE("parse: refuses an addition to a table in braces, or to a value, at it
 )");
 }
 
-TEST_CASE("parse: says what to do about a table in braces that goes on over its line") {
+TEST_CASE("parse: says what to do about a table in braces that continues on the next line") {
   CHECK(errorsOf("data = { a = 1,\n  b = 2 }\n") ==
         R"(x.toml:1:16: error: a table in braces ends on the line that it begins on
   1 | data = { a = 1,
@@ -330,7 +330,7 @@ TEST_CASE("load: extending a missing file, or extending in a circle, is an error
   }
 }
 
-TEST_CASE("load: says why a file cannot be extended that is not a readable regular file") {
+TEST_CASE("load: says why it cannot extend a file that is not a readable regular file") {
   char top[] = "/tmp/document_test.XXXXXX";
   REQUIRE(mkdtemp(top) != nullptr);
   auto system = kj::newDiskFilesystem();
@@ -535,7 +535,7 @@ layers = [
 }
 
 TEST_CASE(
-    "putAt: lays a value at a dotted key, and makes the tables on the way with their own places") {
+    "putAt: sets the value of a dotted key, and adds missing tables with the place of that key") {
   Diagnostics diagnostics;
   auto document =
       parse("x.toml", "[a]\nb = 1\nc = { d = 2 }\n[from]\n\"a.c.d\" = 3\n", diagnostics);

@@ -7,7 +7,7 @@
 namespace configs {
 namespace {
 
-TEST_CASE("typeOf: names the limits, and nothing if there are none") {
+TEST_CASE("typeOf: names the type with its limits, or only the type if there are none") {
   CHECK(typeOf(IntegerLimits{}) == "integer");
   CHECK(typeOf(IntegerLimits{.atLeast = 1}) == "integer ≥ 1");
   CHECK(typeOf(IntegerLimits{.atMost = -2}) == "integer ≤ -2");

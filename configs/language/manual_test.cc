@@ -106,8 +106,7 @@ What is printed.
 }
 
 TEST_CASE(
-    "printReference: reading gives defaults; a required key gives the lowest number or the first "
-    "row") {
+    "printReference: its reader gives defaults, and the lowest number or first row without one") {
   bool wasRead = false;
   printReference("x", [&](Reader& reader) {
     CHECK(reader.isManual());

@@ -6,7 +6,7 @@ namespace configs {
 namespace {
 
 // The expected words come from a second implementation in Python, on its unbounded integers.
-TEST_CASE("Random: the numbers of a place are SplitMix64 from a hash of the four words") {
+TEST_CASE("Random: gives SplitMix64's numbers, seeded by a hash of seed, purpose and place") {
   Random random(1, Purpose::ORDER, 2, 3);
   CHECK(random.next() == 0x1511b4ef5b332431ull);
   CHECK(random.next() == 0xc55feb1f32d956eeull);

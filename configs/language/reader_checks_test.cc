@@ -1,4 +1,5 @@
-// Tests the reader's checks across keys. They report nothing if the cause may be another mistake.
+// Tests the reader's checks across keys. Such a check reports nothing if another mistake may be the
+// cause.
 #include <doctest/doctest.h>
 
 #include "configs/language/reader.h"

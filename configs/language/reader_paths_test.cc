@@ -83,7 +83,8 @@ TEST_CASE("Reader: a path in an extended file starts from the folder of that fil
   CHECK(Read(folders.at("files/x.toml")).is() == folders.at("files/photos"));
 }
 
-TEST_CASE("Reader: a `..` in extends, or before the file, leads above what a link names") {
+TEST_CASE(
+    "Reader: `..` after a link, in extends or in the file's path, leads above the link's target") {
   Folders folders;
   folders.write("far/base.toml", "place = \"photos\"\n");
   folders.write("far/configs/x.toml", "extends = \"../base.toml\"\n");
@@ -183,7 +184,7 @@ kj::String linesIn(Folders& folders, kj::StringPtr value) {
   });
 }
 
-TEST_CASE("Reader: a list of strings may be a file with one per line, which becomes the list") {
+TEST_CASE("Reader: a list of strings may come from a file with one string per line") {
   Folders folders;
   folders.write("names.txt", "# all\n\n one two # three\r\nfour");
   CHECK(linesIn(folders, "[\"one two\", \"four\"]") ==

@@ -118,14 +118,14 @@ extern "C" const char* __lsan_default_suppressions() {
   return "leak:kj::Thread::Thread";
 }
 
-TEST_CASE("Batcher: goes on with the threads that there are if the machine gives no more") {
+TEST_CASE("Batcher: keeps working with the threads that it has if it cannot start another one") {
   Packed packed(50, 0);
   auto dataset = packed.open();
   packed.config.readerThreads = 1;
   packed.config.addsReaders = true;
   auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
   NoThreads none;
-  // Steps that compute nothing wait for records. After a second, another thread is wanted.
+  // Steps that compute nothing wait for records. After a second, the batcher tries to add a thread.
   auto& clock = kj::systemPreciseMonotonicClock();
   for (auto end = clock.now() + 1500 * kj::MILLISECONDS; clock.now() < end;) batcher->next();
   CHECK(batcher->counts().threads == 1);
@@ -167,7 +167,7 @@ TEST_CASE(
   CHECK(bytesOf(*batcher, 10) == bytesOf(*later, 10));
 }
 
-TEST_CASE("Batcher: an epoch holds every record once, with the pixels of its draw") {
+TEST_CASE("Batcher: an epoch has every record once, cropped at random positions") {
   Packed packed(48, 0);
   packed.config.augment.mirror = Mirror::NEVER;
   auto dataset = packed.open();
@@ -356,7 +356,7 @@ TEST_CASE("Batcher: goes on with another division of the records, and reads no b
   SUBCASE("with reader threads") {
     packed.config.readerThreads = 2;
   }
-  SUBCASE("without") {
+  SUBCASE("without reader threads") {
     packed.config.readerThreads = 0;
   }
   auto dataset = packed.open();
@@ -596,9 +596,7 @@ TEST_CASE("Batcher: a batch without any good record is an error, even if bad one
   }).startsWith("step 0 has no record that can be read. The first problem: record "));
 }
 
-TEST_CASE(
-    "Batcher: the error about an image smaller than the crop names both, and is not about a bad "
-    "record") {
+TEST_CASE("Batcher: the error about an image that is smaller than the crop names image and crop") {
   Packed packed(20, 0);
   packed.config.augment.crop = 4;
   auto writer = RecordWriter::create(packed.scratch.path(TRAINING_FILE));
@@ -622,12 +620,12 @@ TEST_CASE(
   CHECK(firstImages(*dataset, packed.config, 5).size() == 5 * 16);
 }
 
-TEST_CASE("Batcher: whoever is no member learns so, and does not wait") {
+TEST_CASE("Batcher: throws for a worker that is not a member, instead of waiting") {
   Packed packed(120, 0);
   SUBCASE("with reader threads") {
     packed.config.readerThreads = 2;
   }
-  SUBCASE("without") {
+  SUBCASE("without reader threads") {
     packed.config.readerThreads = 0;
   }
   auto dataset = packed.open();

@@ -45,7 +45,7 @@ TEST_CASE("ChunkOrder: every order has every record once, whatever the chunks ar
   }
 }
 
-TEST_CASE("ChunkOrder: a window has the records of its chunks, and no order of its own") {
+TEST_CASE("ChunkOrder: a window has the records of its chunks in random order") {
   constexpr uint64_t N = 1030, WINDOW = 4 * 16;
   auto found = recordsOf(N, {.records = 16, .window = 4}, 5, 2, 0);
   uint inOrder = 0;
@@ -58,7 +58,7 @@ TEST_CASE("ChunkOrder: a window has the records of its chunks, and no order of i
   CHECK(inOrder < 50);
 }
 
-TEST_CASE("ChunkOrder: orders depend on the seed and on both numbers") {
+TEST_CASE("ChunkOrder: the order depends on the seed and on both numbers after it") {
   Chunks chunks{.records = 16, .window = 4};
   auto one = recordsOf(1000, chunks, 5, 2, 0);
   CHECK(one == recordsOf(1000, chunks, 5, 2, 0));
@@ -82,7 +82,7 @@ TEST_CASE("ChunkOrder: chunks begin at another record in each order") {
   for (uint count: counts) CHECK((count > 60 && count < 140));
 }
 
-TEST_CASE("ChunkOrder: a place can be asked for without those before it") {
+TEST_CASE("ChunkOrder: at() finds a place without having visited the places before it") {
   Chunks chunks{.records = 10, .window = 3};
   auto all = recordsOf(505, chunks, 1, 1, 0);
   ChunkOrder order(505, chunks, 1, 1, 0);

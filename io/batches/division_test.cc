@@ -15,7 +15,7 @@ kj::Array<uint64_t> placesOf(const Division& division, uint64_t step, uint rank,
   return places;
 }
 
-TEST_CASE("Division: worker r of W reads the r-th b of each step's W·b records") {
+TEST_CASE("Division: worker r of W reads the r-th batch of b among the W·b records of each step") {
   Division division(100, 5, 3);
   CHECK(placesOf(division, 0, 0, 5)[0] == 0);
   CHECK(placesOf(division, 0, 2, 5)[4] == 14);
@@ -56,8 +56,8 @@ TEST_CASE("Division: a worker that joins reads from its first step on") {
 }
 
 TEST_CASE("Division: a job that goes on with another number of workers uses every record once") {
-  // Two of batch 5 end epoch 1 of 98 records after 9 steps, and leave 8 records of it. Then there
-  // are three, and from epoch 4 on one.
+  // Two workers of batch 5 end epoch 1 of 98 records after 9 steps, and leave 8 of its records.
+  // Then there are three workers, and from epoch 4 on one.
   Division two(98, 5, 2);
   CHECK(two.stepsUntilEndOf(1) == 9);
   Division three(98, 5, 3, nullptr, {.epoch = 1, .step = 9, .records = 90});
@@ -70,7 +70,8 @@ TEST_CASE("Division: a job that goes on with another number of workers uses ever
   CHECK(placesOf(three, 9, 2, 5)[4] == 104);
   CHECK_THROWS(placesOf(three, 8, 0, 5));
 
-  // What three have left may be more than a step of one. It still belongs to the next epoch.
+  // Three workers may leave more records than a step of one worker takes. These records still
+  // belong to the next epoch.
   uint64_t used = 90 + (third - 9) * 15;
   CHECK(3 * 98 - used == 9);
   Division one(98, 5, 1, nullptr, {.epoch = 3, .step = third, .records = used});
@@ -172,7 +173,8 @@ TEST_CASE("Division: a second loss in the same step changes nothing that others 
   CHECK(atEnd > 20);
 }
 
-TEST_CASE("Division: where nobody waits, the others take over the rest of the epoch at its end") {
+TEST_CASE(
+    "Division: without waiting, the others take over a lost worker's records at the epoch's end") {
   // An epoch has 8 steps of 4 records. Worker 1 has made 5 of them when it is lost.
   MemberChange change{.rank = 1, .joins = false, .step = 5, .from = 8};
   Division division(32, 2, 2, kj::arrayPtr(&change, 1));
@@ -200,8 +202,7 @@ TEST_CASE("Division: a lost worker may join again where the others take over its
   CHECK(division.stepsUntilEndOf(1) == 9);
 }
 
-TEST_CASE(
-    "Division: of two workers lost in an epoch, the one that was further may be known first") {
+TEST_CASE("Division: of two lost workers, the one that had made more steps may be known first") {
   MemberChange changes[] = {{.rank = 0, .joins = false, .step = 8, .from = 8},
       {.rank = 2, .joins = false, .step = 6, .from = 8}};
   // The four records that worker 2 has left are two steps of worker 1.
@@ -227,7 +228,7 @@ TEST_CASE("Division: whoever is lost in an epoch, the epoch ends when its record
         bool isThere = std::find(present.begin(), present.end(), rank) != present.end();
         if (!isThere && dice() % 2 == 0) changes.add(MemberChange{rank, true, begin});
       }
-      // The others may have begun what a lost worker left, when another one is lost.
+      // Another worker may be lost when the others have already begun the records of a lost one.
       uint64_t least = begin;
       for (uint losses = dice() % 3; losses > 0; losses--) {
         auto now = divided();

@@ -18,7 +18,7 @@ TEST_CASE("Permutation: has every number once") {
   }
 }
 
-TEST_CASE("Permutation: seed and both numbers change it") {
+TEST_CASE("Permutation: depends on the seed and on both numbers after it") {
   auto same = [](Permutation a, Permutation b) {
     for (uint64_t i = 0; i < 100; ++i) {
       if (a.at(i) != b.at(i)) return false;
@@ -31,7 +31,7 @@ TEST_CASE("Permutation: seed and both numbers change it") {
   CHECK_FALSE(same({1000, 1, 2, 3}, {1000, 1, 2, 4}));
 }
 
-TEST_CASE("Permutation: each number is as often at each place as at others") {
+TEST_CASE("Permutation: every number is at every place about equally often") {
   // How often number y is at place x, over many permutations.
   constexpr uint64_t N = 12, COUNT = 24000;
   int counts[N][N] = {};
@@ -47,7 +47,7 @@ TEST_CASE("Permutation: each number is as often at each place as at others") {
   CHECK(chiSquared < 173);
 }
 
-TEST_CASE("Permutation: neighbours end up anywhere") {
+TEST_CASE("Permutation: the numbers at neighbouring places are not correlated") {
   constexpr uint64_t N = 1 << 20, COUNT = 100000;
   Permutation permutation(N, 7, 0, 0);
   double product = 0;

@@ -8,7 +8,8 @@ namespace {
 
 constexpr uint64_t MS = 1000000;
 
-// Steps of 10 ms whose batches take `batch_ms` of one thread, on a machine with so many cores.
+// A worker whose steps take 10 ms. A batch takes one thread `batch_ms`, and the machine has `cores`
+// cores.
 struct Worker {
   double batch_ms;
   uint cores;
@@ -61,7 +62,7 @@ TEST_CASE("ReaderBalance: adds a thread when steps begin to wait later, as after
   CHECK(worker.threads == 4);
 }
 
-TEST_CASE("ReaderBalance: a pause between steps is no waiting") {
+TEST_CASE("ReaderBalance: a pause between steps does not count as waiting") {
   Worker worker{.batch_ms = 21, .cores = 16};
   for (uint epoch = 0; epoch < 100; ++epoch) {
     worker.train(150);

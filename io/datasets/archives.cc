@@ -452,6 +452,17 @@ kj::Own<Members> Members::open(kj::StringPtr path) {
   configs::fail("there is no folder or archive at ", path);
 }
 
+bool isNamedAsImage(kj::StringPtr path) {
+  auto name = kj::str(baseName(path));
+  for (auto& c: name) {
+    if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
+  }
+  for (auto ending: {".jpeg"_kj, ".jpg"_kj, ".png"_kj}) {
+    if (name.endsWith(ending)) return true;
+  }
+  return false;
+}
+
 bool isNamedAsArchive(kj::StringPtr path) {
   return withoutArchiveEnding(path).size() < path.size();
 }
@@ -466,7 +477,10 @@ kj::String withoutArchiveEnding(kj::StringPtr path) {
 kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax) {
   Archive archive(path, Archive::Content::RAW);
   if (archive.next() == nullptr) return nullptr;
-  return about(path, [&]() { return archive.read(0, bytesMax); });
+  auto bytes = about(path, [&]() { return archive.read(0, bytesMax); });
+  // libarchive does not check the checksum of a gzip file.
+  checkEnd(path, nullptr, true);
+  return bytes;
 }
 
 }  // namespace io

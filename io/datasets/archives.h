@@ -53,6 +53,8 @@ public:
   virtual uint64_t total() const = 0;
 };
 
+// Whether the name of `path` ends like that of an image that can be imported, in any case.
+bool isNamedAsImage(kj::StringPtr path);
 // Whether `path` ends like the name of an archive.
 bool isNamedAsArchive(kj::StringPtr path);
 // Returns `path` without such an ending.

@@ -56,8 +56,7 @@ TEST_CASE("Members: refuses a file that is too large, and a path that is not an 
         kj::str("there is no folder or archive at ", scratch.path("none")));
 }
 
-TEST_CASE(
-    "Members: says why an archive cannot be opened, and asks about one that is cut at its start") {
+TEST_CASE("Members: says why an archive cannot be opened, also if it is incomplete or empty") {
   Scratch scratch;
   const kj::StringPtr names[] = {"0123456789"};
   auto tar = scratch.path("x.tar.gz");
@@ -275,6 +274,11 @@ TEST_CASE("readUnpacked: unpacks a compressed file, and leaves another file as i
   CHECK(kj::heapString(readUnpacked(packed, 100).asChars()) == "some text");
   CHECK(thrownBy([&]() { readUnpacked(packed, 8); }) ==
         kj::str(packed, " has more than the allowed 8 bytes"));
+  // The file ends with its checksum and its length, of four bytes each.
+  auto damaged = kj::heapArray<kj::byte>(readFile(packed, 1000));
+  damaged[damaged.size() - 8] ^= 1;
+  auto path = scratch.write("y.gz", damaged);
+  CHECK(thrownBy([&]() { readUnpacked(path, 100); }).startsWith(kj::str("cannot read ", path)));
   auto plain = scratch.write("plain", kj::StringPtr("other").asBytes());
   CHECK(kj::heapString(readUnpacked(plain, 100).asChars()) == "other");
   CHECK(readUnpacked(scratch.write("empty", nullptr), 100).size() == 0);

@@ -72,7 +72,7 @@ TEST_CASE("DataCopy: goes on where another process ended, and then holds the sam
   CHECK(recordsSha256(there) == pair.data->recordsSha256);
 }
 
-TEST_CASE("DataCopy: the import of another data set leaves a copy that broke off where it is") {
+TEST_CASE("DataCopy: the import of another data set does not remove an unfinished copy") {
   Pair pair;
   auto cut = pair.newCopy();
   REQUIRE(cut->takeLock());
@@ -112,7 +112,8 @@ TEST_CASE("DataCopy: only one process writes a copy") {
   CHECK(second->takeLock());
 }
 
-TEST_CASE("DataCopy: takes no bytes that do not follow those that are there") {
+TEST_CASE(
+    "DataCopy: refuses bytes that do not follow those that were copied, or go beyond the end") {
   Pair pair;
   auto copy = pair.newCopy();
   REQUIRE(copy->takeLock());
@@ -125,7 +126,7 @@ TEST_CASE("DataCopy: takes no bytes that do not follow those that are there") {
   CHECK(copy->present_bytes() == 0);
 }
 
-TEST_CASE("DataCopy: a copy that was cut short, or has other records, is not there") {
+TEST_CASE("DataCopy: find() does not return a copy that was cut short or has other records") {
   Pair pair;
   auto size = pair.data->size_bytes();
   auto write = [&](kj::ArrayPtr<const kj::byte> bytes) {
@@ -150,7 +151,7 @@ TEST_CASE("DataCopy: a copy that was cut short, or has other records, is not the
   CHECK(pair.newCopy()->find() == nullptr);
 }
 
-TEST_CASE("DataCopy: takes no other files than those of packed records, and no other name") {
+TEST_CASE("DataCopy: refuses files that are not packed records, and a name that is not a SHA-256") {
   Pair pair;
   auto files = pair.data->list();
   auto refused = [&](auto&& change) {

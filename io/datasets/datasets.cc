@@ -56,18 +56,29 @@ kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> re
     sum.update(line.asBytes());
     sum.update(kj::StringPtr("\n").asBytes());
   };
+  // Files that were unpacked or copied together may have the same size and time.
+  auto addFile = [&](kj::StringPtr path) {
+    add(realPath(path));
+    add(identityOf(path));
+  };
   // Increase this number when the import of the same files gives other records or other warnings.
-  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 7" : "import 1");
+  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 8" : "import 1");
   auto encoding = configs::nameIn(ENCODINGS, config.encoding);
   add(kj::str(config.dataset->name, " ", encoding, " ", config.resizeShortSide));
   if (config.classes.size() > 0) add(kj::str("classes ", kj::strArray(config.classes, "\n")));
+  bool isChecked = true;
   for (auto& file: config.dataset->source->files) {
     add(file.sha256 == nullptr ? kj::str(file.size) : kj::str(file.sha256));
+    isChecked = isChecked && file.sha256 != nullptr;
+  }
+  KJ_IF_MAYBE(source, config.source) {
+    // Nothing else tells the files of one source from those of another one.
+    if (!isChecked && isAddress(*source)) add(*source);
+    if (!isChecked && !isAddress(*source)) addFile(*source);
   }
   if (!config.dataset->source->isFixed() && config.dataset->source->format == DatasetSource::IDX) {
     for (auto& path: findIdxFiles(config, configs::environment("RUNNER_DATASETS"))) {
-      add(realPath(path));
-      add(identityOf(path));
+      addFile(path);
     }
   }
   if (config.dataset->source->format == DatasetSource::FOLDER) {
@@ -84,9 +95,9 @@ kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> re
       }
       KJ_IF_MAYBE(labels, place.labels) {
         add(place.isChosen ? "chosen" : "");
-        add(identityOf(*labels));
+        addFile(*labels);
       }
-      KJ_IF_MAYBE(kit, place.kit) add(identityOf(*kit));
+      KJ_IF_MAYBE(kit, place.kit) addFile(*kit);
       if (!isFolder) return;
       // Other files must not count. The folder may hold the cache and the folders of runs, which
       // change all the time.
@@ -108,7 +119,7 @@ kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> re
       add("validation");
       addPlace(*place);
     }
-    KJ_IF_MAYBE(path, config.classNames) add(identityOf(*path));
+    KJ_IF_MAYBE(path, config.classNames) addFile(*path);
   }
   // 64 bits are enough: no two data sets of one user will have the same.
   auto digest = kj::encodeHex(sum.finish());
@@ -441,21 +452,6 @@ void requireSourcesHere(const DataConfig& config, configs::Diagnostics& diagnost
   require(config.source, config.sourceSpan, config.names.source);
   require(config.validationSource, config.validationSourceSpan, config.names.validationSource);
 }
-
-namespace {
-
-// Whether `path`, at which there may be nothing yet, is `folder` or lies below it.
-bool isBelow(kj::StringPtr path, kj::StringPtr folder) {
-  namespace fs = std::filesystem;
-  std::error_code problem;
-  auto inner = fs::weakly_canonical(path.cStr(), problem);
-  if (problem) return false;
-  auto outer = fs::weakly_canonical(folder.cStr(), problem);
-  if (problem) return false;
-  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
-}
-
-}  // namespace
 
 void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn) {
   auto folder = withoutSlash(into);

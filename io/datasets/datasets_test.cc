@@ -1,6 +1,7 @@
 #include "io/datasets/datasets.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
 #include <signal.h>
@@ -118,7 +119,7 @@ TEST_CASE("recordsSha256: the same images have the same sum wherever they are, p
   CHECK(areRecordsKnown(testConfig("mnist")));
 }
 
-TEST_CASE("recordsSha256: a file of class names counts by its names, not by its place") {
+TEST_CASE("recordsSha256: depends on the names in a file of class names, not on its path") {
   ImageFolder scratch;
   auto& config = scratch.config;
   auto sumWith = [&](kj::StringPtr place, kj::StringPtr names) {
@@ -128,6 +129,26 @@ TEST_CASE("recordsSha256: a file of class names counts by its names, not by its 
   auto sum = sumWith("names.txt", "tiger cat\npug\n");
   CHECK(sumWith("moved.txt", "tiger cat\npug\n") == sum);
   CHECK(sumWith("names.txt", "lion\npug\n") != sum);
+}
+
+TEST_CASE("openDataset: lists of labels with equal sizes and times give different imports") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  auto labelsWith = [&](kj::StringPtr name, kj::StringPtr cat, kj::StringPtr dog) {
+    kj::Vector<kj::String> lines;
+    for (uint i = 0; i < 20; i++) {
+      lines.add(i < 12 ? kj::str("cat/", 100 + i, ".jpg\t", cat, "\n")
+                       : kj::str("dog/", 100 + i, ".jpg\t", dog, "\n"));
+    }
+    auto path = scratch.write(name, kj::strArray(lines, "").asBytes());
+    const timespec times[2] = {{1, 0}, {1, 0}};
+    KJ_SYSCALL(::utimensat(AT_FDCWD, path.cStr(), times, 0));
+    config.labels = kj::mv(path);
+    auto dataset = openDataset(config, unheard());
+    return RecordReader::open(dataset->training())->read(0).label;
+  };
+  CHECK(labelsWith("one.tsv", "0", "1") == 0);
+  CHECK(labelsWith("two.tsv", "1", "0") == 1);
 }
 
 TEST_CASE("openDataset: imports a changed image folder again") {

@@ -117,7 +117,7 @@ TEST_CASE("lookUp: returns size and version without a download") {
   CHECK(file.size_bytes == nullptr);
 }
 
-TEST_CASE("lookUp: a server may refuse to send a head alone") {
+TEST_CASE("lookUp: asks with GET if the server refuses HEAD") {
   auto file = served();
   file.sendsHeads = false;
   HttpServer server(kj::mv(file));
@@ -219,7 +219,7 @@ TEST_CASE("download: never joins parts of two versions") {
   CHECK(pathKind(client.to) == PathKind::NOTHING);
 }
 
-TEST_CASE("download: what does not help is not tried again, and leaves no empty file") {
+TEST_CASE("download: does not try again after HTTP status 404, and leaves no empty file") {
   HttpServer server(served());
   Client client(server);
   auto file = client.file();
@@ -231,7 +231,7 @@ TEST_CASE("download: what does not help is not tried again, and leaves no empty 
   CHECK(pathKind(kj::str(client.to, ".part")) == PathKind::NOTHING);
 }
 
-TEST_CASE("download: an exception of the progress ends a pause") {
+TEST_CASE("download: an exception from the progress callback ends the pause between attempts") {
   HttpServer server(served());
   Client client(server);
   auto file = client.file();

@@ -22,20 +22,6 @@ constexpr uint64_t HELD_OUT = 10;
 constexpr size_t IMAGE_FILE_BYTES_MAX = size_t(1) << 28;
 constexpr uint64_t FILES_PER_REPORT = 16;
 
-// The endings of image names.
-constexpr kj::StringPtr ENDINGS[] = {".jpeg"_kj, ".jpg"_kj, ".png"_kj};
-
-bool isNamedAsImage(kj::StringPtr path) {
-  auto name = kj::str(baseName(path));
-  for (auto& c: name) {
-    if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
-  }
-  for (auto ending: ENDINGS) {
-    if (name.endsWith(ending)) return true;
-  }
-  return false;
-}
-
 // Returns the part of a path up to the first dot of its last name: what the files of one sample
 // have in common in WebDataset's shards.
 kj::String sampleOf(kj::StringPtr path) {
@@ -157,6 +143,7 @@ private:
       isNested = true;
       members = listMembers();
     }
+    checkReadable(*members);
     labelBySamples();
     if (labelsFile == nullptr) {
       auto paths = KJ_MAP(entry, entries) {
@@ -430,6 +417,10 @@ private:
           counted(hidden.count(), "hidden file or folder", "hidden files or folders"), " of ",
           images, ": ", hidden.names()));
     }
+  }
+
+  // Comes before the labels, which would be blamed for what is missing.
+  void checkReadable(const Members& members) {
     auto& unreadable = members.unreadable();
     if (unreadable.count() == 0) return;
     auto what = kj::str(counted(unreadable.count(), "entry", "entries"), " of ", images);
@@ -536,6 +527,27 @@ private:
   uint64_t bad = 0;
 };
 
+// Refuses images that would be trained on under another label than they are validated with, because
+// one folder lies in the other. Warns if both are the same images.
+void checkApart(const DataConfig& config, const ImagePlace& training, const ImagePlace& validation,
+    Warn& warn) {
+  if (training.images == validation.images) {
+    warn(kj::str("the images of ", training.images,
+        " are both for training and for validation, because ", config.names.source, " and ",
+        config.names.validationSource, " name the same place"));
+    return;
+  }
+  auto refuse = [&](kj::StringPtr inner, kj::StringPtr outer) {
+    if (pathKind(inner) != PathKind::FOLDER || pathKind(outer) != PathKind::FOLDER) return;
+    if (!isBelow(inner, outer)) return;
+    configs::fail(inner, " lies in ", outer,
+        ", so that its images would be both for training and for validation. Move it beside ",
+        outer);
+  };
+  refuse(validation.images, training.images);
+  refuse(training.images, validation.images);
+}
+
 // Says which images two lists name for training and for validation.
 void tellOfBoth(
     kj::StringPtr images, const Labels& training, const Labels& validation, Warn& warn) {
@@ -561,6 +573,7 @@ kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& p
   KJ_IF_MAYBE(own, validationPlace) {
     // Two lists may divide the images of one place.
     bool isShared = own->images == place.images && own->isChosen;
+    if (!isShared) checkApart(config, place, *own, warn);
     LabelList ofValidation;
     if (isShared) {
       ofValidation = readLabels(KJ_ASSERT_NONNULL(own->labels));

@@ -64,6 +64,43 @@ TEST_CASE("importFolder: a validation source has the validation images, of the s
   CHECK(images.refusal().startsWith(kj::str("dog/1.jpg of ", images.scratch.path("val"))));
 }
 
+TEST_CASE("importFolder: warns if the same images are for training and for validation") {
+  Images images;
+  images.writeClasses(2);
+  images.config.validationSource = images.folder();
+  auto imported = images.import();
+  CHECK(imported.paths.size() == 8);
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0] ==
+        kj::str("the images of ", images.folder(),
+            " are both for training and for validation, because data.source and "
+            "data.validation_source name the same place"));
+}
+
+TEST_CASE("importFolder: refuses validation images in a folder of the training images") {
+  Images images;
+  images.writeClasses(2);
+  images.write("val/cat/1.jpg", jpegOf(1));
+  images.config.validationSource = images.scratch.path("images/val");
+  CHECK(images.refusal() ==
+        kj::str(images.folder(), "/val lies in ", images.folder(),
+            ", so that its images would be both for training and for validation. Move it beside ",
+            images.folder()));
+}
+
+TEST_CASE("importFolder: an archive in a folder with labels.tsv and images is not the source") {
+  Images images;
+  images.writeClasses(2);
+  images.write("labels.tsv", "cat/10.jpg\t0\n"_kj.asBytes());
+  REQUIRE(
+      ::system(
+          kj::str("cd ", images.folder(), " && tar -cf backup.tar cat/10.jpg labels.tsv").cStr()) ==
+      0);
+  images.write(
+      "labels.tsv", "cat/10.jpg\t4\ncat/11.jpg\t4\ndog/10.jpg\t5\ndog/11.jpg\t5\n"_kj.asBytes());
+  CHECK(kj::strArray(images.import().labels, " ") == "4 4 5 5");
+}
+
 TEST_CASE("importFolder: refuses validation images of unknown classes") {
   Images images;
   images.writeClasses(2);
@@ -224,6 +261,17 @@ TEST_CASE("importFolder: refuses or leaves out a folder that may not be searched
   CHECK(images.refusal() ==
         kj::str("cannot read the folder ", images.folder(), ": Permission denied"));
   REQUIRE(::chmod(images.folder().cStr(), 0755) == 0);
+  REQUIRE(::chmod(closed.cStr(), 0755) == 0);
+}
+
+TEST_CASE("importFolder: names a class that may not be read, although only one class is left") {
+  Images images;
+  images.writeClasses(2);
+  AsOrdinaryUser user;
+  auto closed = images.scratch.path("images/dog");
+  REQUIRE(::chmod(closed.cStr(), 0) == 0);
+  CHECK(images.refusal().startsWith(
+      kj::str("cannot read 1 entry of ", images.folder(), ": dog (Permission denied)")));
   REQUIRE(::chmod(closed.cStr(), 0755) == 0);
 }
 

@@ -178,14 +178,15 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
   auto mark = markOf(config, records);
   auto locked = takeFolder(config, remote, part, into, mark);
   bool isInterrupted = false;
+  bool isDiskFull = false;
   Progress interruptible = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
     KJ_ON_SCOPE_FAILURE(isInterrupted = true);
     progress(what, done, total);
   };
-  bool keepsDownload = false, removesDownload = false;
+  bool isKept = false, keepsDownload = false, removesDownload = false;
   auto import = [&]() {
     KJ_ON_SCOPE_FAILURE({
-      bool isKept = isInterrupted && keepsIfInterrupted && mark.size() > 0;
+      isKept = (isInterrupted || isDiskFull) && keepsIfInterrupted && mark.size() > 0;
       removesDownload = !isInterrupted && removeDamaged(remote, part);
       keepsDownload = mark.size() > 0 && hasDownload(remote, part);
       if (!isKept && !keepsDownload) removeAll(part);
@@ -195,8 +196,14 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
       leftOut.add(kj::str(sentence));
       warn(sentence);
     };
-    importDataset(
-        config, configs::environment("RUNNER_DATASETS"), remote, part, interruptible, warnAndKeep);
+    auto write = [&]() {
+      importDataset(config, configs::environment("RUNNER_DATASETS"), remote, part, interruptible,
+          warnAndKeep);
+    };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(write)) {
+      isDiskFull = e->getType() == kj::Exception::Type::OVERLOADED;
+      kj::throwFatalException(kj::mv(*e));
+    }
     writeLeftOut(part, leftOut);
     for (auto name: config.dataset->source->downloads) {
       ::unlink(kj::str(part, "/", name).cStr());
@@ -215,6 +222,10 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
     if (removesDownload) {
       configs::fail(e->getDescription(),
           ". The damaged download was removed, so that the next import downloads the file again");
+    }
+    if (isKept && isDiskFull) {
+      configs::fail(e->getDescription(),
+          ". What is packed so far is kept, and the same command continues from there");
     }
     if (!keepsDownload) kj::throwFatalException(kj::mv(*e));
     configs::fail(e->getDescription(), ". What was downloaded stays in ", part,

@@ -68,19 +68,23 @@ TEST_CASE("importFolder: a file of class names replaces the names of folders") {
   };
   names("tiger cat\r\npug\n");
   CHECK(kj::strArray(images.import().classNames, ", ") == "tiger cat, pug");
-  // As ImageNet's synset_words.txt: the folders of some of many classes, in another order.
+  // As in ImageNet's synset_words.txt: each line has a folder and its class, in any order. Not
+  // every folder is there.
   names("dog pug, pug-dog\nbird robin\ncat tiger cat\n");
   CHECK(kj::strArray(images.import().classNames, "; ") == "tiger cat; pug, pug-dog");
   names("one\n");
   CHECK(images.refusal() == kj::str(images.scratch.path("names.txt"),
                                 " names 1 class, but there are 2. Give each class a line, in the "
                                 "order of their folders"));
+  names("dog pug\ndog terrier\n");
+  CHECK(images.refusal() == kj::str(images.scratch.path("names.txt"),
+                                ":2: the folder dog has a line above. Remove one of the two"));
   names("one\n\ntwo\n");
   CHECK(images.refusal() ==
         kj::str(images.scratch.path("names.txt"), ":2: each line must name a class"));
 }
 
-TEST_CASE("importFolder: lists choose among the images of one folder") {
+TEST_CASE("importFolder: lists of labels choose training and validation images of one folder") {
   Images images;
   images.writeClasses(3);
   auto list = [&](kj::StringPtr name, kj::StringPtr text) {

@@ -245,7 +245,6 @@ kj::Array<kj::String> readClassNames(kj::StringPtr path, kj::ArrayPtr<const kj::
   }
   kj::Vector<kj::String> names;
   auto byFolder = kj::heapArray<kj::String>(folders.size());
-  size_t matches = 0;
   Lines lines(content.asChars());
   while (lines.next()) {
     auto row = lines.row();
@@ -257,14 +256,19 @@ kj::Array<kj::String> readClassNames(kj::StringPtr path, kj::ArrayPtr<const kj::
     auto first = kj::heapString(row.slice(0, end));
     KJ_IF_MAYBE(label, labels.find(first)) {
       while (end < row.size() && isBlank(row[end])) ++end;
+      if (byFolder[*label].size() > 0) {
+        configs::fail(path, ":", lines.number(), ": the folder ", first,
+            " has a line above. Remove one of the two");
+      }
       byFolder[*label] =
           end < row.size() ? kj::heapString(row.slice(end, row.size())) : kj::mv(first);
-      ++matches;
     }
     names.add(kj::heapString(row));
   }
   // A list of all classes of ImageNet may be used for a part of them.
-  if (folders.size() > 0 && matches == folders.size()) return byFolder;
+  bool namesAll = folders.size() > 0;
+  for (auto& name: byFolder) namesAll = namesAll && name.size() > 0;
+  if (namesAll) return byFolder;
   if (folders.size() > 0 && names.size() != folders.size()) {
     configs::fail(path, " names ", counted(names.size(), "class", "classes"), ", but there are ",
         folders.size(), ". Give each class a line, in the order of their folders");

@@ -33,7 +33,7 @@ kj::String tarOf(const Scratch& scratch, kj::ArrayPtr<const kj::StringPtr> entri
 
 }  // namespace
 
-TEST_CASE("openNested: an archive in a folder or in an archive is a folder of its name") {
+TEST_CASE("openNested: reads an archive in a folder or archive as a folder of the same name") {
   Scratch scratch;
   auto cats = tarOf(scratch, {"1.jpg=a"_kj, ".hidden=b"_kj, "more/2.jpg=c"_kj, "3.jpg>1.jpg"_kj});
   auto dogs = tarOf(scratch, {"1.jpg=d"_kj});

@@ -91,7 +91,7 @@ TEST_CASE("packDataset: accepts a folder name that ends in a slash") {
   CHECK(namesIn(scratch.path("packed")).size() == 3);
 }
 
-TEST_CASE("packDataset: a `..` in the folder's name leads where the file system does") {
+TEST_CASE("packDataset: resolves `..` in the folder's name as the file system does") {
   ImageFolder scratch;
   auto& config = scratch.config;
   scratch.write("far/below/x", nullptr);

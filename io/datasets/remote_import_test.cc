@@ -69,9 +69,9 @@ public:
   kj::Vector<kj::String> warnings;
 };
 
-// Packs in a process of its own, which is killed when `what` has come so far. The server is a
-// thread, and ThreadSanitizer allows no thread after such a fork. So this is before images are
-// decoded.
+// Packs in a child process, which is killed when the progress of `what` reaches `least`. The server
+// is a thread, and ThreadSanitizer allows no new thread after such a fork. So `what` must come
+// before the decoding of images.
 void packAndKill(const DataConfig& config, kj::StringPtr into, kj::StringPtr what, uint64_t least) {
   auto pid = ::fork();
   if (pid == 0) {
@@ -206,7 +206,7 @@ TEST_CASE("packDataset: does not go on with the download of another version") {
   CHECK(remote.server.requests() == "HEAD, GET, HEAD, GET");
 }
 
-TEST_CASE("openDataset: a failed import keeps its download for another one of the same file") {
+TEST_CASE("openDataset: a failed import keeps its download for the next import of the same file") {
   RemoteImages remote;
   remote.server.change(remote.served("\"damaged\"", true));
   auto message = remote.refusal();

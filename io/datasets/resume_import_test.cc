@@ -17,7 +17,8 @@
 
 namespace {
 
-// The process ends when it has removed a file whose path ends like this. Empty: it does not.
+// The process is killed after it has removed a file whose path ends with this text. Empty: it is
+// not.
 const char* endsAfterRemoving = "";
 
 }  // namespace
@@ -57,7 +58,8 @@ public:
   DataConfig config;
 };
 
-// Packs in a process of its own, which ends without further ado when `images` were imported.
+// Packs in a child process, which ends at once when it has imported `images` images: by `signal`,
+// or by an exception if that is 0.
 void packAndEnd(const DataConfig& config, kj::StringPtr into, uint64_t images, int signal) {
   auto pid = ::fork();
   if (pid == 0) {
@@ -113,7 +115,7 @@ TEST_CASE("packDataset: goes on where a killed process ended, and makes the same
   auto whole = scratch.path("whole"), killed = scratch.path("killed");
   auto warnings = packed(config, whole);
   CHECK(tests::contains(warnings, "; left out "));
-  // While it imports, and twice while it goes over what it has.
+  // Killed while it imports, and twice while it goes over the images that it has.
   for (uint64_t images: {16, 16, 16}) {
     packAndEnd(config, killed, images, SIGKILL);
     CHECK(pathKind(killed) == PathKind::NOTHING);
@@ -133,7 +135,7 @@ TEST_CASE("packDataset: goes on after an interruption") {
   checkSame(interrupted, whole);
 }
 
-TEST_CASE("openDataset: uses or completes what a process left that was killed in its last steps") {
+TEST_CASE("openDataset: uses or completes an import whose process was killed in its last steps") {
   for (auto file: {"/bad_images.txt", "/unfinished"}) {
     INFO(file);
     LargeImages scratch;

@@ -284,6 +284,14 @@ void requireSourcePlace(const DataConfig& config) {
 
 namespace {
 
+// Whether images lie in `folder` or below it, apart from those in archives.
+bool hasImages(kj::StringPtr folder) {
+  for (auto& name: allBelow(folder).files) {
+    if (isNamedAsImage(name)) return true;
+  }
+  return false;
+}
+
 // Returns the place at `given`, a path or an address, which `setting` names.
 ImagePlace imagesAt(kj::StringPtr given, kj::StringPtr setting, kj::StringPtr otherwise) {
   ImagePlace place;
@@ -321,7 +329,8 @@ ImagePlace imagesAt(kj::StringPtr given, kj::StringPtr setting, kj::StringPtr ot
     for (auto& name: namesIn(folder)) {
       if (isNamedAsArchive(name)) archives.add(kj::str(folder, "/", name));
     }
-    if (archives.size() == 1) path = kj::mv(archives[0]);
+    // An archive beside images is not their source.
+    if (archives.size() == 1 && !hasImages(folder)) path = kj::mv(archives[0]);
   }
   place.images = kj::mv(path);
   return place;

@@ -118,7 +118,7 @@ TEST_CASE("Augmenter: a crop over the edge equals a crop of the padded image, fo
   }
 }
 
-TEST_CASE("Augmenter: a reflected image goes on for ever, there and back again") {
+TEST_CASE("Augmenter: reflected padding may be wider than the image, and runs back and forth") {
   kj::byte pixels[] = {10, 20, 30};
   AugmentConfig config;
   config.pad = 5;
@@ -351,7 +351,7 @@ TEST_CASE("Augmenter: the hidden square has its centre at every pixel, and its p
   }
 }
 
-TEST_CASE("Augmenter: colours and squares do not change where a crop lies, and are for training") {
+TEST_CASE("Augmenter: colours and squares move no crop, and validation has none of them") {
   AugmentConfig config;
   config.crop = 4;
   config.mirror = Mirror::RANDOM;

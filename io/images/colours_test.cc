@@ -58,7 +58,7 @@ double largestDifference(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> 
 
 }  // namespace
 
-TEST_CASE("Colours: the result is that of the three factors one after another, in every order") {
+TEST_CASE("Colours: gives the result of the three factors one after another, in whatever order") {
   Colours colours{.brightness = 0.7, .contrast = 1.35, .saturation = 0.6};
   kj::StringPtr orders[] = {"bcs", "bsc", "cbs", "csb", "sbc", "scb"};
   for (auto order: orders) {
@@ -73,7 +73,7 @@ TEST_CASE("Colours: the result is that of the three factors one after another, i
   }
 }
 
-TEST_CASE("Colours: each factor and the light alone") {
+TEST_CASE("Colours: each factor alone, and the light alone, follow their formulas") {
   auto check = [](Colours colours, auto&& expect) {
     auto expected = levels();
     expect(expected);
@@ -93,7 +93,7 @@ TEST_CASE("Colours: each factor and the light alone") {
   });
 }
 
-TEST_CASE("Colours: an image of one channel, and one that is longer than a block of sums") {
+TEST_CASE("Colours: a grey image that is longer than a block of sums follows the formula") {
   ImageShape shape = {1, 61, 67};
   auto image = kj::heapArray<float>(shape.size());
   double sum = 0;
@@ -145,7 +145,8 @@ TEST_CASE("Colours: factors lie in their ranges, and lighting follows ImageNet's
   CHECK(redGreen == doctest::Approx(expected(0.32960, -0.00324, -0.32633)).epsilon(0.03));
 }
 
-TEST_CASE("Colours: a draw is a function of its place, and a key does not change those of others") {
+TEST_CASE(
+    "Colours: a draw depends only on its place, and a key does not change the draws of others") {
   auto drawn = [](ColourRanges ranges, uint64_t record) {
     configs::Random random(5, configs::Purpose::COLOURS, 2, record);
     return drawColours(ranges, random);

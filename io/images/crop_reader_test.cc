@@ -84,7 +84,8 @@ TEST_CASE("CropReader: a crop of a JPEG file is that of its decoded pixels") {
   CHECK(shrunk < 180);
 }
 
-TEST_CASE("CropReader: bytes are the rounded values, and mirrored images are mirrored") {
+TEST_CASE(
+    "CropReader: apply() mirrors a crop, and cut() gives its rounded bytes without mirroring") {
   ImageShape shape = {3, 50, 40}, batch = {3, 8, 8};
   auto planes = picture(shape);
   auto record = recordOf(Encoding::RAW, shape, planes);
@@ -152,7 +153,7 @@ TEST_CASE("CropReader: colours and a hidden square come after every kind of crop
   }
 }
 
-TEST_CASE("CropReader: grey images") {
+TEST_CASE("CropReader: a crop of a grey JPEG file is that of its decoded pixels") {
   ImageShape shape = {1, 40, 40}, batch = {1, 16, 16};
   auto planes = picture(shape);
   auto file = encodeJpeg({shape, Layout::PLANES, planes});

@@ -77,7 +77,7 @@ bool isDecoded(kj::ArrayPtr<const kj::byte> file) {
 
 }  // namespace
 
-TEST_CASE("JpegChecker: files of the common kinds are whole, and no part of one is") {
+TEST_CASE("JpegChecker: accepts whole files of the common kinds, and no part of one") {
   JpegChecker checker;
   for (auto& kind: COMMON) {
     INFO(kind.name);
@@ -93,7 +93,7 @@ TEST_CASE("JpegChecker: files of the common kinds are whole, and no part of one 
   }
 }
 
-TEST_CASE("JpegChecker: says nothing of other kinds") {
+TEST_CASE("JpegChecker: is not sure about files of other kinds") {
   JpegChecker checker;
   for (auto& kind: {Kind{"progressive", 3, 1, 1, 0, false, true}, Kind{"4:1:1", 3, 4, 1}}) {
     auto file = fileOf(kind);
@@ -122,12 +122,12 @@ TEST_CASE("JpegChecker: what it accepts after a change of any byte can be decode
       }
     }
   }
-  // A change of a coefficient cannot be seen.
+  // The checker cannot see that a coefficient has changed.
   CHECK(accepted > 1000);
   CHECK(refused > 1000);
 }
 
-TEST_CASE("JpegChecker: a file has as many codes as its size needs, neither fewer nor more") {
+TEST_CASE("JpegChecker: refuses a file with fewer or more codes than its size needs") {
   JpegChecker checker;
   auto file = fileOf({"4:4:4"}, 24, 24);
   // The height stands behind the marker of the frame, its length and its precision.

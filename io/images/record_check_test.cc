@@ -60,7 +60,7 @@ TEST_CASE("checkRecords: adds up what there is, and names images that cannot be 
   CHECK(kj::strArray(sums.imagesOfClass, " ") == "50 0 149");
 }
 
-TEST_CASE("checkRecords: names records that are damaged, and sees it in the digest") {
+TEST_CASE("checkRecords: names damaged records, and reports that the digest no longer matches") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   writeRecords(path);

@@ -78,7 +78,7 @@ double error(Resizer& resizer, uint height, uint width, uint newHeight, uint new
 }  // namespace
 
 TEST_CASE("Resizer: each new pixel is the mean around its place, weighted by a triangle") {
-  // One object for all of them: what an image has left behind does not count.
+  // One object for all images, because an image must not change the result of the next one.
   Resizer resizer;
   CHECK(error(resizer, 40, 50, 7, 9) < 1e-3);
   CHECK(error(resizer, 7, 9, 20, 31) < 1e-3);
@@ -88,7 +88,7 @@ TEST_CASE("Resizer: each new pixel is the mean around its place, weighted by a t
   CHECK(error(resizer, 23, 3, 1, 1) < 1e-3);
 }
 
-TEST_CASE("Resizer: fractions of pixels at the edges") {
+TEST_CASE("Resizer: the region to resize may begin and end within a pixel") {
   Resizer resizer;
   CHECK(error(resizer, 20, 22, {0.5, 19}, {1.25, 20.5}, 8, 7) < 1e-3);
   CHECK(error(resizer, 20, 22, {3.75, 12.5}, {0, 21.5}, 24, 30) < 1e-3);

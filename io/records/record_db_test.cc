@@ -66,7 +66,8 @@ TEST_CASE("RecordDb: reads every record as it was written, in any order") {
   }
 }
 
-TEST_CASE("RecordDb: knows its data set if it was written, and the digest does not depend on it") {
+TEST_CASE(
+    "RecordDb: knows the data set's name if it was written, and the digest ignores the name") {
   Scratch scratch;
   auto named = scratch.path("named.mdb"), unnamed = scratch.path("unnamed.mdb");
   writeRecords(named, 20, "mnist");
@@ -79,7 +80,7 @@ TEST_CASE("RecordDb: knows its data set if it was written, and the digest does n
   CHECK(RecordReader::open(*db)->read(19).id == 19);
 }
 
-TEST_CASE("RecordDb: images of two shapes have no common shape") {
+TEST_CASE("RecordDb: shape() is null if images have different shapes") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   auto writer = RecordWriter::create(path);
@@ -92,7 +93,7 @@ TEST_CASE("RecordDb: images of two shapes have no common shape") {
   CHECK(RecordDb::open(path)->shape() == nullptr);
 }
 
-TEST_CASE("RecordDb: two databases of the same records have the same digest, others have another") {
+TEST_CASE("RecordDb: databases with the same records have the same digest, and others do not") {
   Scratch scratch;
   writeRecords(scratch.path("a.mdb"), 20);
   writeRecords(scratch.path("b.mdb"), 20);
@@ -365,7 +366,8 @@ TEST_CASE("RecordWriter: the values in the file have the documented layout") {
   CHECK(u32(description, 68) == 0);
 }
 
-TEST_CASE("RecordDb: with any byte of its structure changed, it is refused or reads as before") {
+TEST_CASE(
+    "RecordDb: a database with a changed byte in its structure is refused or reads as before") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   // Both ways to store a value: beside its key, and in pages of its own.

@@ -45,17 +45,22 @@ public:
   KJ_DISALLOW_COPY(Environment);
 
   static void check(int result, kj::StringPtr name, kj::StringPtr doing, kj::StringPtr setting) {
-    if (result != MDB_SUCCESS) {
-      configs::fail("cannot ", doing, " the record database ", name, ": ", mdb_strerror(result),
-          wayOut(result, setting));
-    }
+    if (result == MDB_SUCCESS) return;
+    auto type = isDiskFull(result) ? kj::Exception::Type::OVERLOADED : kj::Exception::Type::FAILED;
+    kj::throwFatalException(kj::Exception(type, __FILE__, __LINE__,
+        kj::str("cannot ", doing, " the record database ", name, ": ", mdb_strerror(result),
+            wayOut(result, setting))));
+  }
+
+  // LMDB reports EIO if only a part of a page could be written.
+  static bool isDiskFull(int result) {
+    return result == ENOSPC || result == EFBIG || result == EIO;
   }
 
   static kj::String wayOut(int result, kj::StringPtr setting) {
     switch (result) {
       case ENOSPC:
       case EFBIG:
-      // LMDB reports this error if only a part of a page could be written.
       case EIO: {
         struct rlimit limit;
         if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {

@@ -19,7 +19,7 @@ bool cannotRun() {
 #define SKIP_WITHOUT_BF16 \
   if (cannotRun()) SKIP_CASE("no AVX512_BF16 here")
 
-// Does the program compute with AMX, and agree with the reference?
+// Checks that all convolutions run on AMX, and that the program agrees with the reference.
 void check(const Graph& graph, uint images, uint threads, double tolerance) {
   ProgramOptions options = {.batchSize = images, .threads = threads, .precision = Precision::BF16};
   for (auto& name: convolutionImplementations(graph, options)) CHECK(name == "amx");
@@ -34,7 +34,7 @@ TEST_CASE("amx: an inception network agrees with the reference, whether or not g
   check(graph, 70, 3, 0.15);
 }
 
-TEST_CASE("amx: threads share a group of images if there are not enough groups") {
+TEST_CASE("amx: threads that share a group of images agree with the reference") {
   SKIP_WITHOUT_BF16;
   check(smallInception(), 16, 2, 0.15);
   check(smallInception(), 13, 3, 0.15);
@@ -51,20 +51,20 @@ TEST_CASE("amx: a smooth network with odd channel counts agrees with the referen
   check(net.finish(net.dense(x, 10)), 37, 1, 2e-2);
 }
 
-TEST_CASE("amx: a multilayer perceptron, with dropout on the images") {
+TEST_CASE("amx: a multilayer perceptron with dropout on the images agrees with the reference") {
   SKIP_WITHOUT_BF16;
   Net net({1, 9, 7});
   auto x = net.tanh(net.dense(net.dropout(0, 0.2), 40));
   check(net.finish(net.dense(net.tanh(net.dense(x, 33, false)), 10)), 45, 2, 2e-2);
 }
 
-TEST_CASE("amx: logits that no dense layer makes agree with the reference too") {
+TEST_CASE("amx: a network whose logits come from a pool agrees with the reference") {
   SKIP_WITHOUT_BF16;
   Net net({5, 4, 4});
   check(net.finish(net.averagePool(net.conv(0, 5, 3, 1, 1), 4, 1)), 20, 1, 2e-2);
 }
 
-TEST_CASE("amx: gelu, sigmoid, and pools and norms of the images themselves") {
+TEST_CASE("amx: gelu, sigmoid, and a pool and a norm of the images agree with the reference") {
   SKIP_WITHOUT_BF16;
   Net net({5, 6, 6});
   auto pooled = net.averagePool(net.norm(0), 2, 1);
@@ -89,7 +89,7 @@ TEST_CASE("amx: one thread and two give the same bits") {
   }
 }
 
-TEST_CASE("amx: groups that are mostly empty do without it") {
+TEST_CASE("amx: a batch that would leave its group mostly empty does not use AMX") {
   SKIP_WITHOUT_BF16;
   ProgramOptions options = {.batchSize = 7, .threads = 1, .precision = Precision::BF16};
   for (auto& name: convolutionImplementations(smallInception(), options)) CHECK(name != "amx");

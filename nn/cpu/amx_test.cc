@@ -1,5 +1,5 @@
-// The loops of AMX: products and gradients of weights beside sums in double, and the processor's
-// tiles beside the emulated ones.
+// Compares the loops of AMX: products and gradients of weights with sums in double, and the
+// processor's tiles with the emulated ones.
 #include "nn/cpu/amx.h"
 
 #include <doctest/doctest.h>
@@ -110,8 +110,8 @@ struct Pairs {
   std::vector<cpu::AmxSource> sources;
 };
 
-// A pixel of 16 images is alone, unless the one before it in its row meets the same places of the
-// window.
+// With groups of 16 images, two neighbours in a row make a pair if they read the same places of the
+// window. Otherwise a pixel is alone.
 Pairs forwardPairs(const Case& s, size_t images) {
   uint32_t tiles = images / 16;
   Pairs pairs;
@@ -189,7 +189,7 @@ struct Trial {
     loops.multiply(product, 0, count / 2);
     loops.multiply(product, count / 2, count);
     product.write = cpu::Write::ADD;
-    // The last pair, and with it the last pixel.
+    // Adds the last pair, which contains the last pixel.
     loops.multiply(product, count - 1, count);
     return {out.begin(), out.begin() + dy.blocks * pixels * x.images * 32};
   }
@@ -237,7 +237,7 @@ std::vector<std::pair<Case, const cpu::AmxLoops*>> trials() {
   return all;
 }
 
-TEST_CASE("amx: products of tiles are a convolution") {
+TEST_CASE("amx: products of tiles agree with a convolution in double") {
   if (!canEmulate()) SKIP_CASE("needs AVX512_BF16");
   for (auto [shape, loops]: trials()) {
     CAPTURE(shape.name);
@@ -325,7 +325,7 @@ TEST_CASE("amx: the processor's tiles give the bits of the emulated ones") {
 // The values of 32 images and 32 channels.
 constexpr size_t PIXEL = 32 * 32;
 
-// A product of one such pixel.
+// Returns the product of one pixel and the weights.
 std::vector<float> multiplyOne(const cpu::AmxLoops& loops, Bfloat16* x, Bfloat16* weights) {
   Aligned<float> out(PIXEL);
   cpu::AmxPair pairs[] = {{0, 1, 0}, {0, 0, 1}};
@@ -362,7 +362,7 @@ TEST_CASE("amx: the processor's tiles round and flush any bits as the emulated o
   }
 }
 
-TEST_CASE("amx: emulated tiles take denormal numbers for 0, and make none") {
+TEST_CASE("amx: emulated tiles read denormal numbers as 0, and produce none") {
   if (!canEmulate()) SKIP_CASE("needs AVX512_BF16");
   constexpr Bfloat16 ONE = {0x3f80}, DENORMAL = {0x0040}, LEAST = {0x0080}, HALF = {0x3f00};
   auto first = [](Bfloat16 a, Bfloat16 b) {

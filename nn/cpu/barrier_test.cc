@@ -10,7 +10,8 @@ namespace {
 // More lanes than machines have cores, so that some block.
 constexpr uint LANES = 9;
 
-TEST_CASE("Barrier: nobody goes on before all have come, and all see what the others have done") {
+TEST_CASE(
+    "Barrier: no lane goes on before all have arrived, and each sees what the others have done") {
   constexpr uint ROUNDS = 2000;
   Barrier barrier(LANES);
   uint done[LANES] = {};

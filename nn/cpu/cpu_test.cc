@@ -21,7 +21,8 @@ TEST_CASE("cpu: convolutions of all kinds agree with the reference") {
   struct Case {
     uint inputs, filters, side, kernel, stride, pad;
   };
-  // Whole blocks and not, Winograd and direct, the first layer and later ones, one column wide.
+  // Blocks that are full and not, Winograd and direct convolutions, the first layer and later ones,
+  // images one column wide.
   for (auto& c: {Case{3, 16, 8, 3, 1, 1}, Case{1, 20, 12, 5, 1, 0}, Case{5, 7, 9, 3, 2, 1},
            Case{32, 48, 7, 3, 1, 1}, Case{16, 16, 14, 3, 1, 0}, Case{20, 50, 6, 5, 1, 2},
            Case{16, 32, 8, 1, 2, 0}, Case{24, 10, 5, 1, 1, 0}, Case{16, 16, 3, 3, 1, 1},
@@ -32,8 +33,8 @@ TEST_CASE("cpu: convolutions of all kinds agree with the reference") {
     Net first({c.inputs, c.side, c.side});
     checkWithThreads(
         first.finish(first.dense(first.conv(0, c.filters, c.kernel, c.stride, c.pad), 4)));
-    // With a layer before it, so that it has a gradient to pass on; that one is 1×1 and keeps the
-    // shape.
+    // With a 1×1 convolution before it, which keeps the shape, so that it has a gradient to pass
+    // on.
     Net second({3, c.side, c.side});
     auto x = second.conv(second.tanh(second.conv(0, c.inputs, 1, 1, 0)), c.filters, c.kernel,
         c.stride, c.pad, false);
@@ -67,7 +68,7 @@ TEST_CASE(
   x = net.tanh(net.norm(net.conv(x, 16, 3, 2, 1, false)));
   x = net.relu(net.norm(net.dense(x, 12)));
   x = net.dense(net.norm(net.norm(x)), 5);
-  // Batches of 8 make statistics that lift rounding.
+  // Statistics of only 8 images amplify rounding errors.
   checkWithThreads(net.finish(x), 2e-4);
 }
 
@@ -115,7 +116,7 @@ TEST_CASE("cpu: concats agree with the reference, whether or not inputs fill who
 TEST_CASE("cpu: sums, and tensors with several readers, agree with the reference") {
   Net net({3, 8, 8});
   auto x = net.factory(0, 16, 3, 1, 1);
-  // A residual block, one with a projection and a stride, and a sum of one thing twice.
+  // A residual block, one with a projection and a stride, and a sum that adds a tensor twice.
   auto y = net.norm(net.conv(net.factory(x, 16, 3, 1, 1), 16, 3, 1, 1));
   x = net.relu(net.add(Add{}, {y, x}));
   y = net.norm(net.conv(net.factory(x, 24, 3, 2, 1), 24, 3, 1, 1));
@@ -168,7 +169,7 @@ TEST_CASE("cpu: rows with label -1 do not count, and have no gradient") {
   CHECK(distance(six.program->gradients(), four.program->gradients()) < 1e-5);
 }
 
-TEST_CASE("cpu: judge() of its logits and labels returns the bits of its result") {
+TEST_CASE("cpu: judge() computes the bits of the program's result from its logits and labels") {
   Net net({1, 5, 5});
   Graph graph = net.finish(net.dense(net.tanh(net.dense(0, 20)), 10));
   Data data(graph, 50);
@@ -182,7 +183,7 @@ TEST_CASE("cpu: judge() of its logits and labels returns the bits of its result"
   CHECK(result.images == 49);
 }
 
-TEST_CASE("cpu: a step gives the same bits every time, with any number of threads given") {
+TEST_CASE("cpu: a step gives the same bits every time, for each number of threads") {
   Graph graph = smallInception();
   Data data(graph, 10);
   for (uint threads: {1u, 2u, 3u}) {
@@ -190,7 +191,7 @@ TEST_CASE("cpu: a step gives the same bits every time, with any number of thread
     Loaded first(CPU, graph, data, threads), second(CPU, graph, data, threads);
     first.step();
     second.step();
-    // What a step leaves behind is not seen by the next one.
+    // What a step leaves in memory must not change the next one.
     auto before = kj::heapArray<float>(first.program->gradients());
     memcpy(second.program->statistics().begin(), data.statistics.begin(), 4 * graph.statisticsSize);
     second.forward(Phase::VALIDATE);
@@ -203,7 +204,7 @@ TEST_CASE("cpu: a step gives the same bits every time, with any number of thread
 TEST_CASE(
     "cpu: values that validation leaves in memory do not change the next step, not even infinite "
     "ones") {
-  // Channels that do not fill their blocks. Where memory of the two plans meets depends on sizes.
+  // Channels that do not fill their blocks. The sizes decide which memory both plans use.
   for (uint images: {1u, 2u, 4u}) {
     for (uint kernel: {1u, 5u}) {
       for (uint channels: {100u, 200u}) {
@@ -310,7 +311,7 @@ Graph graphWithDropout() {
   return net.finish(net.dense(net.dropout(net.relu(net.dense(x, 50)), 0.3), 10));
 }
 
-TEST_CASE("cpu: the number of a row decides what dropout takes away, wherever the row stands") {
+TEST_CASE("cpu: a row's draw decides what dropout drops, wherever the row is in the batch") {
   constexpr uint IMAGES = 9;
   Graph graph = graphWithDropout();
   Data data(graph, IMAGES), turned(graph, IMAGES), redrawn(graph, IMAGES);
@@ -338,7 +339,7 @@ TEST_CASE("cpu: the number of a row decides what dropout takes away, wherever th
   CHECK(distance(other.program->logits(), one.program->logits()) == 0);
 }
 
-TEST_CASE("cpu: dropout needs a number for each row to train, and none to validate") {
+TEST_CASE("cpu: training with dropout needs a draw for each row, and validation needs none") {
   Graph graph = graphWithDropout();
   Data data(graph, 4);
   for (auto backend: {&CPU, &REFERENCE}) {

@@ -11,7 +11,7 @@ TEST_CASE("a process can be limited to AVX2 until it has computed") {
   auto offered = offeredInstructionSet();
   useInstructionSet("avx2");
   CHECK(instructionSet() == "avx2");
-  // The processor still has the same.
+  // What the processor offers stays the same.
   CHECK(offeredInstructionSet() == offered);
   useInstructionSet("avx2");
   auto failure = kj::runCatchingExceptions([]() { useInstructionSet("avx512"); });
@@ -19,11 +19,11 @@ TEST_CASE("a process can be limited to AVX2 until it has computed") {
         "this process computes with avx2, and cannot compute with avx512");
 }
 
-TEST_CASE("levels: what a host can compute with, and the lower of two") {
+TEST_CASE("canCompute, lowerLevel: AVX-512 includes emulated AMX, and AVX2 is the lowest level") {
   constexpr kj::StringPtr LEVELS[] = {"avx2"_kj, "avx512"_kj, "avx512_amx"_kj};
   for (auto level: LEVELS) {
     CHECK(canCompute("avx512_amx", level));
-    // AMX is emulated.
+    // The host emulates AMX.
     CHECK(canCompute("avx512", level));
     CHECK(canCompute("avx2", level) == (level == "avx2"));
     CHECK(lowerLevel(level, "avx512_amx") == level);

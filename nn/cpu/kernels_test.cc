@@ -317,10 +317,10 @@ TEST_CASE("kernels: convolutions of plain images are sums over the taps") {
   }
 }
 
-TEST_CASE("kernels: both instruction sets give the same numbers up to rounding") {
+TEST_CASE("kernels: batch norm of one pixel has the same bits with AVX2 and with AVX-512") {
   if (tables().size() < 2) return;
-  // Two blocks of 8 against one of 16 need another order; one pixel of 16 channels is the same in
-  // both.
+  // Two blocks of 8 channels and one of 16 lie in memory in different orders, except for a single
+  // pixel of 16 channels.
   auto y = draw(16), gradient = draw(16), array = draw(16 * 8, 1);
   auto at = [&](size_t i) { return array.data() + 16 * i; };
   Channels channels = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
@@ -373,7 +373,7 @@ TEST_CASE("kernels: windows are gathered with zeros outside of the image, and sc
   }
 }
 
-TEST_CASE("kernels: adding copies takes any count") {
+TEST_CASE("kernels: copy() adds any number of values") {
   for (auto* kernels: tables()) {
     for (size_t count: {1, 7, 8, 15, 16, 33}) {
       auto from = draw(count), to = draw(count), before = to;
@@ -383,7 +383,7 @@ TEST_CASE("kernels: adding copies takes any count") {
   }
 }
 
-// What the processor's instruction for it is to do, by the definition.
+// Rounds to the nearest bfloat16, ties to even, as the processor's instruction must.
 Bfloat16 nearest(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof(bits));
@@ -398,7 +398,7 @@ float toFloat(Bfloat16 x) {
   return value;
 }
 
-// An array, as floats that are bfloat16s too, and as these.
+// An array of bfloat16s, and the same values as floats.
 struct Both {
   std::vector<float> floats;
   std::vector<Bfloat16> halves;
@@ -411,7 +411,7 @@ struct Both {
   }
   float* f() { return floats.data(); }
   Bfloat16* h() { return halves.data(); }
-  // The halves are the floats, rounded once.
+  // Whether each half is its float, rounded once.
   bool agree() const {
     for (size_t i = 0; i < floats.size(); ++i) {
       if (nearest(floats[i]).bits != halves[i].bits) return false;
@@ -429,7 +429,7 @@ TEST_CASE("kernels: floats are rounded to the nearest bfloat16, ties to even, fo
   auto& kernels = AVX512_BFLOAT16_KERNELS;
   for (size_t count: {1, 15, 16, 47}) {
     auto values = draw(count);
-    values[0] = 1.00390625f;  // in the middle of 1 and the next, 1.0078125
+    values[0] = 1.00390625f;  // halfway between 1 and the next, 1.0078125
     if (count > 2) values[1] = 1.01171875f, values[2] = -3e38f;
     std::vector<Bfloat16> halves(count + 1, Bfloat16{7});
     std::vector<float> back(count + 1, 7.0f);

@@ -26,7 +26,7 @@ bool overlap(const Buffer& a, const Buffer& b) {
 TEST_CASE("memory: buffers that never live at the same moment share their place") {
   Buffer a = bufferOf(100, 0, 1), b = bufferOf(60, 2, 3), c = bufferOf(40, 1, 2);
   Buffer* all[] = {&a, &b, &c};
-  // a and b one after the other, c beside both; in lines of 16 floats.
+  // a and b use the same place in turn, and c lies beside it. Sizes are whole lines of 16 floats.
   CHECK(pack(all) == 4 * (112 + 48));
   CHECK(a.offset == b.offset);
 }

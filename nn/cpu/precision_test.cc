@@ -1,4 +1,5 @@
-// Programs with bfloat16 values: what they calculate, on which code, and where they are refused.
+// Tests programs with bfloat16 values: their results, the code that they run on, and where they are
+// refused.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/exception.h>
@@ -9,7 +10,7 @@
 namespace nn {
 namespace {
 
-// What is said where bfloat16 cannot run.
+// Returns the error message if bfloat16 cannot run here, else null.
 kj::Maybe<kj::String> refusal() {
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([]() { requirePrecision(Precision::BF16); })) {
     return kj::str(e->getDescription());
@@ -56,7 +57,8 @@ TEST_CASE("bf16: a smooth network with odd channel counts agrees with the refere
   checkBf16(graph, 7, 3, 2e-2);
 }
 
-TEST_CASE("bf16: convolutions as matrix products agree with the reference, gradients added too") {
+TEST_CASE(
+    "bf16: convolutions as matrix products, also with added gradients, agree with the reference") {
   SKIP_WITHOUT_BF16;
   struct Case {
     uint inputs, filters, side, kernel, stride, pad;
@@ -83,7 +85,7 @@ TEST_CASE("bf16: weights that read nothing but padding have no gradient") {
     CAPTURE(c.kernel);
     CAPTURE(c.stride);
     Net net({3, side, side});
-    // Layers that leave scratch memory dirty for it.
+    // These layers leave values in the scratch memory of the next one.
     auto x = net.tanh(net.conv(net.tanh(net.conv(0, 64, 1, 1, 0)), 20, 1, 1, 0));
     Graph graph = net.finish(net.dense(net.tanh(net.add(Conv2d(c), x)), 5));
     checkBf16(graph, 8, 2, 5e-2);
@@ -135,7 +137,7 @@ TEST_CASE("bf16: convolutions of all channel counts and usual kernels run on fas
   }
 }
 
-TEST_CASE("bf16: 3×3 needs more pixels than with floats before it runs on Winograd") {
+TEST_CASE("bf16: a 3×3 convolution needs more images than float32 before it runs on Winograd") {
   SKIP_WITHOUT_BF16;
   Net net({256, 3, 3});
   Graph graph = net.finish(net.dense(net.conv(0, 256, 3, 1, 1), 2));
@@ -148,7 +150,7 @@ TEST_CASE("bf16: 3×3 needs more pixels than with floats before it runs on Winog
   CHECK(isWinograd(128, Precision::BF16));
 }
 
-TEST_CASE("bf16: a step gives the same bits every time, with any number of threads given") {
+TEST_CASE("bf16: a step gives the same bits every time, for each number of threads") {
   SKIP_WITHOUT_BF16;
   Graph graph = smallInception();
   Data data(graph, 10);
@@ -180,7 +182,7 @@ TEST_CASE("bf16: a network of dense layers alone stays float32") {
   CHECK(distance(bf16.program->gradients(), fp32.program->gradients()) == 0);
 }
 
-TEST_CASE("bf16: logits that no dense layer makes agree with the reference too") {
+TEST_CASE("bf16: a network whose logits come from a pool agrees with the reference") {
   SKIP_WITHOUT_BF16;
   Net net({3, 4, 4});
   checkBf16(net.finish(net.averagePool(net.conv(0, 5, 3, 1, 1), 4, 1)), 8, 1, 2e-2);

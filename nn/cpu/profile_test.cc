@@ -1,4 +1,4 @@
-// What a profile says of a program's steps, and that it changes none of their bits.
+// Tests the times in a profile, and that a profile changes no bit of a program's results.
 #include <doctest/doctest.h>
 #include <kj/time.h>
 
@@ -7,7 +7,7 @@
 namespace nn {
 namespace {
 
-// A network with each kind of task: side by side, summed, pooled, and a head.
+// A network with each kind of task: parallel branches, a sum, a pool and a head.
 Graph network() {
   Net net({3, 14, 14});
   auto x = net.factory(0, 20, 3, 1, 1);

@@ -1,4 +1,4 @@
-// Which code a convolution runs on, and that all of it agrees with the reference.
+// Tests which code a convolution runs on, and that all of this code agrees with the reference.
 #include <doctest/doctest.h>
 
 #include "nn/cpu/testing/test_network.h"
@@ -22,7 +22,7 @@ TEST_CASE("cpu: convolutions of all channel counts and usual kernels run on fast
           Graph graph = net.finish(net.dense(net.conv(x, few, kernel, stride, kernel / 2), 2));
           for (auto& name: convolutionImplementations(graph, {.batchSize = 2, .threads = 1})) {
             CAPTURE(name.cStr());
-            // Products by choice, where channels fill their blocks badly.
+            // Matrix products are chosen where channels fill their blocks badly.
             bool mayBeProduct = instructionSet() != "avx2" && kernel > 3 && few > 16;
             bool mayBeOurs = (kernel == 3 || kernel == 5) && stride == 1;
             bool mayBePlanes = instructionSet() == "avx2" && few < 3;
@@ -66,7 +66,7 @@ TEST_CASE("cpu: convolutions of images with one or two channels agree with the r
   }
 }
 
-TEST_CASE("cpu: the gradient of images with one channel that were computed is right") {
+TEST_CASE("cpu: a convolution passes on the right gradient to a layer with one channel") {
   Net net({3, 9, 9});
   auto x = net.tanh(net.conv(0, 1, 1, 1, 0));
   checkWithThreads(net.finish(net.dense(net.conv(x, 20, 5, 1, 0), 4)));
@@ -83,7 +83,7 @@ TEST_CASE("cpu: convolutions that oneDNN has no fast code for run as matrix prod
       Net net({channels, c.side, c.side});
       Graph graph = net.finish(net.dense(net.conv(0, channels, c.kernel, c.stride, c.pad), 2));
       auto names = convolutionImplementations(graph, {.batchSize = 3, .threads = 1});
-      // In training, and in validation.
+      // One name is for training, and one for validation.
       REQUIRE(names.size() == 2);
       for (auto& name: names) CHECK(name == "sgemm");
     }
@@ -94,7 +94,7 @@ TEST_CASE("cpu: convolutions as matrix products agree with the reference") {
   struct Case {
     uint inputs, filters, side, kernel, stride, pad;
   };
-  // Strips of several images and images of several strips, with and without what hangs over.
+  // Strips of several images and images of several strips, with and without a remainder.
   for (auto& c: {Case{20, 50, 12, 5, 1, 0}, Case{17, 17, 14, 5, 1, 2}, Case{33, 20, 9, 7, 2, 3},
            Case{3, 5, 2, 7, 1, 3}, Case{16, 16, 2, 5, 2, 2}, Case{5, 4, 9, 15, 1, 7}}) {
     CAPTURE(c.inputs);
@@ -104,7 +104,8 @@ TEST_CASE("cpu: convolutions as matrix products agree with the reference") {
       Net net({3, c.side, c.side});
       auto x = net.tanh(net.conv(0, c.inputs, 1, 1, 0));
       auto y = net.conv(x, c.filters, c.kernel, c.stride, c.pad, bias);
-      // A second reader of its input, so that its gradient is added to one.
+      // A second convolution reads the same input, so that its gradient is added to the first
+      // one's.
       auto z = net.conv(x, c.filters, c.kernel, c.stride, c.pad, bias);
       checkWithThreads(net.finish(net.dense(net.add(Add{}, {y, z}), 4)));
     }

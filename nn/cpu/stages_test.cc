@@ -20,7 +20,7 @@ struct Net {
   NodeId dense(NodeId x) { return add(Dense{10, true}, {x}); }
 };
 
-TEST_CASE("stages: a unit takes an activation that alone reads it") {
+TEST_CASE("stages: a unit takes the activation after it if nothing else reads the unit") {
   Net net({3, 8, 8});
   auto x = net.conv(0);
   net.tanh(x);
@@ -32,7 +32,7 @@ TEST_CASE("stages: a unit takes an activation that alone reads it") {
     alone += unit.is<Activation>();
     fused += unit.activation != nullptr;
   }
-  // Alone: two readers of x, and a tanh after a batch norm.
+  // Not taken: both activations that read x, and a tanh after a batch norm.
   CHECK(alone == 3);
   CHECK(fused == 2);
 }
@@ -47,7 +47,7 @@ TEST_CASE("stages: a stage ends at a batch norm and at the end of a segment") {
     CHECK(stages.forward[s].size() == 1);
     CHECK(stages.backward[s].size() == 1);
   }
-  // Backward goes on from the last segment.
+  // Backward stages are numbered after the forward stages, from the last segment on.
   CHECK(stages.backward[2].begin == stages.forward[2].end);
   CHECK(stages.backward[0].begin == 5);
 }
@@ -71,7 +71,7 @@ TEST_CASE("stages: two batch norms in a row inside a segment take one stage each
   CHECK(stages.forward[1].size() == 3);
 }
 
-TEST_CASE("stages: only a bias that one batch norm cancels is inert") {
+TEST_CASE("stages: only the bias of a layer that nothing but a batch norm reads is inert") {
   Net net({3, 8, 8});
   auto a = net.conv(0), b = net.conv(0), c = net.conv(0);
   auto sum = net.add(Add{}, {net.norm(a), net.norm(b), b, net.norm(net.relu(c))});
@@ -86,7 +86,7 @@ TEST_CASE("stages: validation folds batch norms into convolutions, and has one s
   Net net({3, 8, 8});
   auto x = net.relu(net.norm(net.conv(0)));
   auto dropped = net.add(Dropout{0.5}, {x});
-  // Folded: the first one, and that of a convolution that nobody else reads.
+  // Folded are the first batch norm, and the one of a convolution that nothing else reads.
   auto both = net.conv(net.relu(dropped));
   auto y = net.add(Add{}, {net.norm(both), both, net.tanh(net.norm(net.conv(dropped)))});
   Graph graph = net.builder.finish(net.dense(y), {});

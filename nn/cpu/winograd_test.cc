@@ -1,4 +1,5 @@
-// Our own Winograd convolution: that it is exact, in one tile and in networks, and what runs on it.
+// Tests our own Winograd convolution: that it is exact, in one tile and in networks, and which
+// convolutions run on it.
 #include "nn/cpu/winograd.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +27,7 @@ bool has(dnnl::cpu_isa level) {
   return (bits & unsigned(level)) == unsigned(level);
 }
 
-// Those of floats that can run here.
+// The tables for floats that can run here.
 std::vector<Tables> tables() {
   std::vector<Tables> tables;
   for (uint w = 0; w < 2; ++w) {
@@ -141,8 +142,8 @@ TEST_CASE("winograd: convolutions of odd channel counts and sides agree with the
   struct Case {
     uint inputs, filters, side, pad, window = 3;
   };
-  // Tiles of both sizes alone and together, sides with room in the last tile, blocks of one to
-  // three and more in a group, more filters than inputs and fewer.
+  // Tiles of both sizes, alone and together. Sides that do not fill the last tile. Groups of one,
+  // two, three and more blocks. More filters than inputs, and fewer.
   for (auto& c: {Case{4, 3, 3, 1}, Case{10, 17, 5, 1}, Case{17, 10, 7, 1}, Case{24, 40, 6, 0},
            Case{16, 3, 14, 1}, Case{5, 70, 9, 0}, Case{10, 24, 15, 1}, Case{4, 5, 31, 1},
            Case{33, 17, 8, 1}, Case{17, 17, 13, 0}, Case{7, 4, 28, 1}, Case{20, 50, 12, 0, 5},
@@ -157,7 +158,8 @@ TEST_CASE("winograd: convolutions of odd channel counts and sides agree with the
       Net net({3, c.side, c.side});
       auto x = net.tanh(net.conv(0, c.inputs, 1, 1, 0));
       auto y = net.conv(x, c.filters, c.window, 1, c.pad, bias);
-      // A second reader of its input, so that its gradient is added to one.
+      // A second convolution reads the same input, so that its gradient is added to the first
+      // one's.
       auto z = net.conv(x, c.filters, c.window, 1, c.pad, bias);
       checkWithThreads(net.finish(net.dense(net.add(Add{}, {y, z}), 4)));
     }
@@ -170,7 +172,7 @@ TEST_CASE("winograd: images that are not square agree with the reference") {
   checkWithThreads(net.finish(net.dense(net.conv(x, 6, 3, 1, 0), 4)));
 }
 
-TEST_CASE("winograd: steps with the same threads have the same bits") {
+TEST_CASE("winograd: steps with the same number of threads have the same bits") {
   Net net({3, 14, 14});
   auto x = net.factory(net.factory(0, 20, 3, 1, 1), 24, 3, 1, 1);
   Graph graph = net.finish(net.dense(x, 4));
@@ -184,9 +186,7 @@ TEST_CASE("winograd: steps with the same threads have the same bits") {
   }
 }
 
-TEST_CASE(
-    "winograd: 3×3 and 5×5 convolutions of stride 1 run on it, unless their sides, weights or "
-    "images are few") {
+TEST_CASE("winograd: runs 3×3 and 5×5 convolutions of stride 1 with enough channels and pixels") {
   struct Case {
     uint inputs, filters, side, kernel, stride, pad;
     bool isOurs;

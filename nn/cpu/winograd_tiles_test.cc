@@ -16,7 +16,7 @@ TEST_CASE("winograd: tiles of three and four pixels cover every side from 3 on e
     CHECK(covered >= pixels);
     CHECK(covered - pixels <= 2);
     CHECK(((covered == pixels) == (pixels > 2 && pixels != 5)));
-    // They follow each other.
+    // The tiles follow each other without gaps.
     uint end = 0;
     for (uint outputs: {4u, 3u}) {
       for (uint i = 0; i < side.tiles(outputs); ++i) {

@@ -56,7 +56,7 @@ TEST_CASE("CudnnConvolution: every convolution of a network has a plan") {
   for (auto& asked: all) {
     auto text = textOf(asked.shape, asked.direction);
     CAPTURE(text);
-    // The logits are float32: cuBLASLt's.
+    // The logits are float32, and cuBLASLt computes them.
     bool isProduct = productOf(asked.shape, asked.direction) != nullptr;
     CHECK((isProduct || cudnnPlans(target, asked.shape, asked.direction).size() > 0));
   }
@@ -75,7 +75,7 @@ TEST_CASE("CudnnConvolution: floats are multiplied as floats, unless TF32 is all
   }
 }
 
-TEST_CASE("CudnnConvolution: deterministic leaves out engines that are not deterministic") {
+TEST_CASE("CudnnConvolution: `deterministic` leaves out engines that are not deterministic") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   CudnnTarget target = describedDevice(h100());
   auto shape = square(Element::FLOAT32);
@@ -122,14 +122,15 @@ TEST_CASE("CudnnConvolution: a plan is found again by its name") {
   }
 }
 
-TEST_CASE("CudnnConvolution: pixels may lie apart, and gradients keep the element") {
+TEST_CASE(
+    "CudnnConvolution: pixels may have gaps between them, and gradients keep the element type") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   CudnnTarget target = describedDevice(h100());
   auto shape = square(Element::FLOAT16);
   shape.output = Element::FLOAT32;
   shape.x.stride = 128;
   for (auto direction: {Direction::BACKWARD_DATA, Direction::BACKWARD_FILTERS}) {
-    // A plan lives without what it was made of.
+    // A plan outlives the objects that it was made from.
     auto json = cudnnPlans(target, shape, direction)[0]->json();
     CHECK(tests::contains(json, R"("dim":[32,64,14,14],"stride":[25088,1,1792,128])"));
     CHECK(tests::contains(json, R"("dim":[32,96,14,14],"stride":[18816,1,1344,96])"));

@@ -23,7 +23,7 @@ struct Bytes {
   kj::Own<Memory> there, here;
 };
 
-TEST_CASE("HostDevice: a late copy comes after work that does not follow it") {
+TEST_CASE("HostDevice: a late copy is done after work that does not wait for it") {
   for (bool follows: {false, true}) {
     HostDevice device({.copies = true});
     Bytes x(device), seen(device);
@@ -37,7 +37,7 @@ TEST_CASE("HostDevice: a late copy comes after work that does not follow it") {
   }
 }
 
-TEST_CASE("HostDevice: a copy comes before late work that it does not wait for") {
+TEST_CASE("HostDevice: a copy is done before late work that it does not wait for") {
   for (bool waits: {false, true}) {
     HostDevice device({.work = true});
     Bytes x(device), seen(device);

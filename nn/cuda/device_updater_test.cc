@@ -28,7 +28,8 @@ struct Read {
   }
 };
 
-// Three layers: keys of one value, of less than a piece and of several, one of them held.
+// Three layers, with keys of one value, of less than a piece and of several pieces. One key is
+// held.
 kj::Array<Key> someKeys() {
   kj::Vector<Key> keys;
   uint64_t offset = 0;
@@ -137,7 +138,7 @@ constexpr kj::StringPtr OPTIMIZERS[] = {"kind = \"sgd\""_kj,
     "kind = \"rmsprop\", momentum = 0.9"_kj, "kind = \"rmsprop\", centered = true"_kj,
     "kind = \"rmsprop\", centered = true, momentum = 0.5"_kj};
 
-TEST_CASE("DeviceUpdater: computes the bits of every optimizer, with each convention") {
+TEST_CASE("DeviceUpdater: updates have the bits of a shard's, for each optimizer and convention") {
   for (auto& conventions: CONVENTIONS) {
     for (auto& optimizer: OPTIMIZERS) {
       check(kj::str("optimizer = { ", optimizer, " }\n",
@@ -170,7 +171,8 @@ learning_rate_factor = 3
   for (auto& lookahead: lookaheads) check(kj::str(groups, lookahead), CONVENTIONS[0]);
 }
 
-TEST_CASE("ValueRules: an optimizer that needs whole keys has no rules, unless it has no keys") {
+TEST_CASE(
+    "ValueRules: there are none for an optimizer that needs whole keys, unless they are frozen") {
   auto keys = someKeys();
   for (auto optimizer: {"lars"_kj, "muon"_kj}) {
     Read common(kj::str("optimizer = { kind = \"", optimizer, "\" }"), CONVENTIONS[0]);
@@ -190,7 +192,7 @@ TEST_CASE("ValueRules: neighbours with the same rule are one piece") {
   auto keys = someKeys();
   Read read("", CONVENTIONS[0]);
   auto updates = KJ_ASSERT_NONNULL(ValueRules::of(read.rules, keys, RUN, RESCALE));
-  // The held gamma stands between two, and the last bias has a rate of its own.
+  // The held gamma separates two pieces, and the last bias has a rate of its own.
   REQUIRE(updates.pieces().size() == 3);
   CHECK(updates.pieces()[0].range.size() == 2 * MOST_OF_PIECE + 8);
   CHECK(updates.pieces()[1].range.size() == 33 + 1003);

@@ -9,7 +9,7 @@
 namespace nn::cuda {
 namespace {
 
-// The compiler's own halves, of which we ask conversions alone.
+// Converts with the compiler's own halves.
 float halfOf(uint16_t bits) {
   _Float16 half;
   memcpy(&half, &bits, sizeof(half));
@@ -38,7 +38,7 @@ TEST_CASE("halves: every half is read as the compiler reads it, and stored uncha
 }
 
 TEST_CASE("halves: floats of every size are rounded to the nearest half, ties to even") {
-  // Odd, so that all low bits are met.
+  // Odd, so that all low bits occur.
   constexpr uint64_t STRIDE = 10007;
   for (uint64_t i = 0; i < uint64_t(1) << 32; i += STRIDE) {
     float value = floatOf(uint32_t(i));
@@ -47,7 +47,7 @@ TEST_CASE("halves: floats of every size are rounded to the nearest half, ties to
     store(half, value);
     REQUIRE(half.bits == bitsOfHalf(value));
   }
-  // Between every two halves, and right beside the middle.
+  // The middle between every two halves, and the floats right beside it.
   for (uint32_t i = 0; i < 0x7bff; i++) {
     float middle = (halfOf(i) + halfOf(i + 1)) / 2;
     for (uint32_t bits: {bitsOf(middle) - 1, bitsOf(middle), bitsOf(middle) + 1}) {

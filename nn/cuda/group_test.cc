@@ -60,7 +60,7 @@ BatchResult step(const Graph& graph, Program& program, const Data& data) {
   program.setBatch(data.pixels, data.labels, nullptr);
   for (uint s = 0; s < graph.segments.size(); s++) program.forward(Phase::TRAIN, s);
   backwardAll(program, graph.segments.size(), [&](uint s) {
-    // Nobody reads them any more, on no device.
+    // After this, no device reads the parameters of the segment any more.
     auto [begin, end] = graph.segments[s].parameters;
     for (auto& value: program.parameters().slice(begin, end)) value = NAN;
   });
@@ -86,7 +86,7 @@ kj::Own<Program> groupOf(const Graph& graph, uint count, ProgramOptions options,
   return newGroup(graph, devices.finish(), options);
 }
 
-TEST_CASE("Group: several GPUs compute what as many CPUs do, whichever of them are late") {
+TEST_CASE("Group: several GPUs agree with as many CPUs, whichever GPUs do their work late") {
   auto graph = smallGraph();
   Data data(graph);
   for (uint count: {1, 2, 3}) {

@@ -18,7 +18,7 @@ kj::Array<int32_t> drawLabels(uint classes) {
   return labels;
 }
 
-// Large logits too, of which no power is to be taken; among them equal largest ones.
+// Draws logits whose exponentials overflow. In some rows, several logits are the largest.
 Tensor drawLogits(uint classes) {
   auto logits = drawTensor(1, ROWS, {classes}, 30, 500);
   for (double& value: logits.values) value = std::round(value / 8) * 8;
@@ -62,7 +62,7 @@ void check(Element element, Form form, uint classes, float smoothing) {
   CHECK(total.correct == 2 + sums.correct);
   CHECK(total.images == 3 + sums.images);
 
-  // Of validation; in another order.
+  // As in validation, without gradients, and in another order.
   auto again = kj::heapArray<RowResult>(ROWS);
   kernel.rows = again.begin();
   kernel.dx = {};
@@ -88,7 +88,7 @@ TEST_CASE("loss: rows, gradients and sums agree with plain loops") {
   }
 }
 
-TEST_CASE("loss: NaN among the logits gives a NaN loss") {
+TEST_CASE("loss: NaN or infinity among the logits gives a loss that is not finite") {
   for (double bad: {double(NAN), double(INFINITY)}) {
     Tensor logits = drawTensor(1, 1, {10});
     logits.values[4] = bad;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float EPSILON = 1e-3f, MOMENTUM = 0.9f;
 
-// Floats on a device: NaNs.
+// Returns NaNs, as in new memory of a device.
 kj::Array<float> room(size_t count) {
   auto floats = kj::heapArray<float>(count);
   memset(floats.begin(), 0xff, floats.asBytes().size());
@@ -51,7 +51,8 @@ struct Norm {
   }
 };
 
-// A row's function and whether it has a residual: its second input then; dy is the last.
+// A row's function, and whether it has a residual, which is then its second input. dy is the last
+// input.
 struct Variant {
   Function function;
   bool hasResidual;
@@ -95,7 +96,7 @@ Row normalizing(Variant variant) {
       variant.name("normalize"), variant.hasResidual ? 2u : 1u, false, kj::mv(run), kj::mv(expect)};
 }
 
-// The gradient of x; checks those of the parameters on the way.
+// Computes the gradient of x, and checks the gradients of the parameters.
 Row normalizingBackward(Variant variant) {
   auto run = [=](const Trial& t) {
     auto x = t.inputs[0].view();
@@ -218,8 +219,8 @@ TEST_CASE("biases: gradients are sums over all pixels") {
   struct {
     uint channels, images;
   } sizes[] = {{5, 1}, {64, 40}, {700, 300}, {64, 10000}, {5, 50000}};
-  // Fewer pixels than parts, and none in the last; more packs than a tile has lanes; more pixels of
-  // a part than rows.
+  // Fewer pixels than parts, so that the last part has none. More packs than a tile has lanes. More
+  // pixels in a part than it has rows.
   for (auto size: sizes) {
     Shape shape{size.channels, 1, 3};
     auto drawn = drawTensor(1, size.images, shape);

@@ -54,7 +54,7 @@ Row poolingBackward(Pool pool) {
   return {kj::str(nameOf(pool), " backward"), 2, true, kj::mv(run), kj::mv(expect), pool};
 }
 
-TEST_CASE("pools: values and gradients are those of plain loops, windows over the edge too") {
+TEST_CASE("pools: values and gradients agree with plain loops, also where windows cross the edge") {
   struct {
     uint kernel, stride, pad;
     Pool::Rounding rounding;
@@ -71,7 +71,7 @@ TEST_CASE("pools: values and gradients are those of plain loops, windows over th
   checkRows(rows);
 }
 
-TEST_CASE("pools: a window without a number above -inf keeps its first place") {
+TEST_CASE("pools: in a window of only -inf, the first place inside the image is the maximum") {
   Tensor values(1, {1, 2, 2});
   for (double& value: values.values) value = -INFINITY;
   Batch x(Element::FLOAT32, Form::PADDED, values), y(Element::FLOAT32, Form::PADDED, 1, {1});

@@ -111,7 +111,7 @@ Row importing() {
   return {kj::str("import_pixels"), 1, false, kj::mv(run), kj::mv(expect)};
 }
 
-TEST_CASE("kernels: the elementwise ones agree with plain loops") {
+TEST_CASE("kernels: elementwise kernels agree with plain loops") {
   kj::Vector<Row> rows;
   for (auto function: FUNCTIONS) {
     rows.add(activation(function, false));
@@ -131,7 +131,7 @@ TEST_CASE("kernels: filters are padded with zeros on the device, and come back u
     for (uint inputs: {16, 5}) {
       for (uint plane: {1, 9}) {
         Filters filters{11, inputs, plane, 16, 16};
-        // Outputs as images: what a filter has behind it are images of zeros.
+        // Each filter stands for an image. The padding after the last filter is images of zeros.
         Tensor values = drawTensor(1, 16, {inputs, 1, plane});
         for (size_t i = filters.outputs * inputs * plane; i < values.values.size(); ++i) {
           values.values[i] = 0;

@@ -43,7 +43,7 @@ void multiply(const Product& p, const float* a, const float* b, float* c) {
   }
 }
 
-// Distinct values that no rounding touches.
+// Small whole numbers, so that nothing is rounded.
 kj::Array<float> values(size_t size, uint seed) {
   auto result = kj::heapArray<float>(size);
   for (size_t i = 0; i < size; i++) result[i] = float((i * 7 + seed * 5) % 23) - 11;
@@ -79,12 +79,12 @@ TEST_CASE("LtProduct: a dense layer is a product in all directions") {
   checkAgainstConvolution(shapeOf(3, {4, 1, 1, 4}, {8, 1, 1, 12}, 1, 1));
 }
 
-TEST_CASE("LtProduct: a 1x1 convolution is a product, also where pixels lie apart") {
+TEST_CASE("LtProduct: a 1x1 convolution is a product, also with gaps between pixels") {
   checkAgainstConvolution(shapeOf(2, {4, 3, 2, 4}, {8, 3, 2, 8}, 1, 1));
   checkAgainstConvolution(shapeOf(2, {4, 3, 2, 7}, {8, 3, 2, 11}, 1, 1));
 }
 
-TEST_CASE("LtProduct: other convolutions are not products") {
+TEST_CASE("LtProduct: strides, padding, small windows and gaps between rows rule out a product") {
   auto isOne = [](const ConvolutionProblem& shape) {
     return productOf(shape, Direction::FORWARD) != nullptr;
   };
@@ -97,7 +97,8 @@ TEST_CASE("LtProduct: other convolutions are not products") {
   CHECK(!isOne(padded));
 }
 
-TEST_CASE("LtProduct: descriptions need no GPU") {
+TEST_CASE(
+    "LtProduct: without a GPU, descriptions can be made, and only the search for plans fails") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   auto shape = shapeOf(32, {64, 1, 1, 64}, {16, 1, 1, 16}, 1, 1);
   shape.element = Element::BFLOAT16;
@@ -106,7 +107,7 @@ TEST_CASE("LtProduct: descriptions need no GPU") {
         [&]() { ltPlans(nullptr, shape, direction, size_t(1) << 20, 8); });
     auto text = kj::str(KJ_ASSERT_NONNULL(thrown).getDescription());
     CHECK(tests::contains(text, "cuBLASLt cannot look for ways to multiply: "));
-    // Names of another kind are none of its own.
+    // It finds no plan by the name of another library's plan.
     for (auto name: {""_kj, "cudnn 1"_kj, "cublaslt 00"_kj, "cublaslt xx"_kj}) {
       CHECK(ltPlanNamed(nullptr, shape, direction, name) == nullptr);
     }

@@ -37,8 +37,8 @@ struct Precision {
 constexpr Precision PRECISIONS[] = {{Element::FLOAT32, false}, {Element::FLOAT32, true},
     {Element::BFLOAT16, false}, {Element::FLOAT16, false}};
 
-// What does each convolution, as a row of a table: how many plans there are, which is the first,
-// its workspace in bytes, and what cuDNN says of it.
+// Prints one row of a table per convolution: the number of plans, the first plan, its workspace in
+// bytes, and cuDNN's notes on it.
 void checkAll(const CudnnTarget& target, const Named& named, uint images, bool deterministic,
     const Precision& precision) {
   LoweringOptions options{precision.element, precision.tensorFloats, deterministic};
@@ -49,7 +49,7 @@ void checkAll(const CudnnTarget& target, const Named& named, uint images, bool d
     CAPTURE(text);
     auto plans = cudnnPlans(target, asked.shape, asked.direction);
     if (plans.size() == 0) {
-      // Engines that are compiled at run time need a driver; cuBLASLt needs none of them.
+      // Engines that cuDNN compiles at run time need a driver. cuBLASLt does without them.
       CHECK(productOf(asked.shape, asked.direction) != nullptr);
       std::printf("%s | %s | 0 | a product\n", named.network.cStr(), text.cStr());
     } else {

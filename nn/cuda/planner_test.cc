@@ -28,7 +28,7 @@ ConvolutionProblem shapeOf(bool deterministic) {
       .deterministic = deterministic};
 }
 
-// A planner for a device that is not here; its measurements are made up.
+// Starts planners for a device that this machine need not have. Its measurements are made up.
 class Machine {
 public:
   Machine(): folder(kj::newInMemoryDirectory(kj::nullClock())) {}
@@ -37,7 +37,7 @@ public:
     return Planner(
         describedDevice(h100()), nullptr, device, folder->clone().downcast<const kj::Directory>());
   }
-  // As measured, the third is fastest.
+  // The made-up measurements say that the third plan is the fastest.
   kj::String plan(Planner& planner, const ConvolutionProblem& shape,
       Direction direction = Direction::BACKWARD_FILTERS) {
     measured.clear();
@@ -67,7 +67,7 @@ TEST_CASE("Planner: the fastest plan is measured once, and found again by later 
   auto next = machine.start();
   CHECK(machine.plan(next, shapeOf(false)) == name);
   CHECK(machine.measured.size() == 0);
-  // Other convolutions, and other devices, are another matter.
+  // Other convolutions and other devices are measured anew.
   machine.plan(next, shapeOf(false), Direction::FORWARD);
   CHECK(machine.measured.size() > 0);
   auto elsewhere = machine.start("another device");
@@ -101,7 +101,7 @@ TEST_CASE(
   CHECK(measured == 0);
 }
 
-TEST_CASE("Planner: a run that goes on keeps its plan, whatever was measured since") {
+TEST_CASE("Planner: a resumed run keeps its plan, whatever was measured since") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   constexpr kj::StringPtr DEVICE = "the device of a run that goes on"_kj;
   Machine machine;
@@ -124,7 +124,7 @@ TEST_CASE("Planner: a run that goes on keeps its plan, whatever was measured sin
   CHECK(missingPlans() == 0);
 }
 
-TEST_CASE("Planner: deterministic measures nothing and always chooses the same") {
+TEST_CASE("Planner: with `deterministic`, it measures nothing and always chooses the same plan") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   Machine machine;
   auto planner = machine.start();

@@ -1,4 +1,4 @@
-// Which work a program asks for. That it is right, tests/ops/check_test shows.
+// Tests which work a program asks for. tests/ops/check_test shows that its results are right.
 #include "nn/cuda/program.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ struct Network {
   }
 };
 
-// A program, the device that it owns, and a batch of nothing.
+// A program, the device that it owns, and a batch of zeros.
 struct Running {
   explicit Running(const Graph& graph): graph(graph) {
     auto own = kj::heap<HostDevice>();
@@ -39,7 +39,7 @@ struct Running {
     program->setBatch(pixels, labels, nullptr);
   }
 
-  // One after another, but for those that only bring values to the device or back.
+  // Returns the names of the work in order, without kernels that only import or export values.
   kj::String takeWork() {
     kj::Vector<kj::StringPtr> names;
     for (auto name: device->takeWork()) {
@@ -85,7 +85,7 @@ TEST_CASE("program: batch norm, residual sum and activation are one pass, forwar
         "forward, activate, softmax_loss, sum_rows");
 }
 
-TEST_CASE("program: what a concat alone reads is written where the concat wants it") {
+TEST_CASE("program: an output that only a concat reads is written straight into the concat") {
   Network net;
   auto left = net.relu(net.norm(net.conv(0)));
   auto right = net.add(Pool{Pool::MAX, 3, 1, 1, Pool::FLOOR}, {0});

@@ -15,7 +15,7 @@ int absentAnswer();
 
 namespace nn::cuda {
 
-// Of dl_stubs, in BUILD.
+// Defined by dl_stubs in BUILD.
 extern const SharedLibrary SAMPLE;
 extern const SharedLibrary ABSENT;
 
@@ -25,14 +25,14 @@ constexpr kj::StringPtr IN_PYTHON = "lib/python3.11/site-packages/nvidia/cudnn/l
 constexpr kj::StringPtr OLD = "nn/cuda/testing/libsample_old.so"_kj;
 constexpr kj::StringPtr WHOLE = "nn/cuda/testing/libsample.so"_kj;
 
-// A tree of files that stands for a machine's.
+// A folder that stands for the file system of a machine.
 class Tree {
 public:
   Tree(): root(tests::newFolder()), filesystem(kj::newDiskFilesystem()) {}
 
   const kj::String root;
 
-  // A copy of `source`, one of Bazel's, or an empty file that may be executed.
+  // Adds a copy of `source`, a file of Bazel's, or without it an empty executable file.
   void add(kj::StringPtr path, kj::StringPtr source = nullptr) {
     auto bytes = source.size() == 0
                      ? nullptr
@@ -46,7 +46,7 @@ public:
     filesystem->getRoot().symlink(place, to, kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT);
   }
 
-  // placesOf(), a line each, without the root.
+  // Returns placesOf(), one line per place, without the root.
   kj::String places(kj::StringPtr soname, Surroundings surroundings) const {
     surroundings.root = root;
     auto lines = KJ_MAP(place, placesOf(soname, surroundings)) {
@@ -89,7 +89,7 @@ TEST_CASE("Libraries: searches RUNNER_CUDA_LIBRARIES, the loader, the toolkit, t
   CHECK(tree.places("liby.so.1", surroundings) == "/a/liby.so.1\n/b/liby.so.1\nliby.so.1\n");
 }
 
-TEST_CASE("Libraries: a file with several names is tried once, by the first of them") {
+TEST_CASE("Libraries: a file with several names is tried once, by its first name") {
   Tree tree;
   tree.add("usr/bin/python3");
   tree.link("bin", "usr/bin");

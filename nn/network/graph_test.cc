@@ -53,7 +53,7 @@ TEST_CASE(
   CHECK(graph.statistics[1].initialValue == 1);
 }
 
-TEST_CASE("Graph: inception is cut where a single tensor crosses") {
+TEST_CASE("Graph: inception is cut into segments where only a single tensor crosses") {
   auto graph = named("inception-bn-28-small", {3, 28, 28});
   REQUIRE(graph.segments.size() == 12);
   CHECK(nodesOf(graph, graph.segments[0]) == "data conv1 conv1_bn conv1_relu");

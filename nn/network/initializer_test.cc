@@ -102,7 +102,7 @@ TEST_CASE("Initializer: xavier's fan out counts the area of the kernel if the gr
 TEST_CASE("Initializer: normal weights have the deviation given, whatever their dimensions") {
   Initializer normal{.kind = Initializer::NORMAL, .scale = 0.5};
   CHECK(Values(normal).deviation(DENSE_WEIGHT) == doctest::Approx(0.5).epsilon(0.02));
-  // Among 32000 a normal draw goes beyond three deviations.
+  // Among 32000 normal draws, some lie beyond three deviations.
   CHECK(Values(normal).largest(DENSE_WEIGHT) > 1.5f);
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("Initializer: torch is uniform in ±1 / sqrt(fan in), biases too") {
   Values values(torch);
   CHECK(values.largest(DENSE_WEIGHT) <= float(1 / std::sqrt(800)));
   CHECK(values.largest(DENSE_WEIGHT) == doctest::Approx(1 / std::sqrt(800)).epsilon(0.01));
-  // The bias has its weight's 72 inputs.
+  // The fan in of the bias is that of its weight, 72.
   CHECK(values.largest(CONV_BIAS) <= float(1 / std::sqrt(72)));
   CHECK(values.deviation(CONV_BIAS) == doctest::Approx(1 / std::sqrt(3 * 72)).epsilon(0.2));
   CHECK(values.largest(BETA) == 0);
@@ -157,7 +157,7 @@ TEST_CASE(
   }
   CHECK(weights.slice(8 * 72, 50 * 72) == base.of(CONV_WEIGHT).slice(8 * 72, 50 * 72));
   CHECK(values.of(CONV_BIAS) == base.of(CONV_BIAS));
-  // A dense layer of 40 units over 800 values: each hands on one.
+  // A dense layer of 40 units over 800 values: each unit passes on one value.
   for (uint i = 0; i < 40 * 800; ++i) CHECK(values.of(DENSE_WEIGHT)[i] == (i % 801 == 0 ? 1 : 0));
 }
 
@@ -172,12 +172,13 @@ TEST_CASE("Initializer: a layer's own initializer takes precedence over the mode
   auto parameters = kj::heapArray<float>(graph.parameters);
   initialize(graph, model, 1, parameters, nullptr);
   CHECK(imagesToInitialize(graph) == 0);
-  // As where all are normal, and as where all are uniform.
+  // The convolution has the values of an all-normal network, and the rest is uniform.
   CHECK(parameters.slice(0, 3600) == Values(own).of(CONV_WEIGHT));
   for (float value: parameters.slice(3650, graph.parameters)) CHECK(std::abs(value) <= 0.07f);
 }
 
-TEST_CASE("Initializer: whitening filters are made from as many of the first images as it says") {
+TEST_CASE(
+    "Initializer: makes whitening filters from the number of first images that is configured") {
   Initializer whitening{.kind = Initializer::WHITENING, .images = 3, .epsilon = 5e-4};
   configs::Diagnostics diagnostics;
   GraphBuilder builder({3, 4, 4}, diagnostics);

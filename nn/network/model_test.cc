@@ -223,7 +223,7 @@ TEST_CASE("Model: whitening is refused where its filters cannot be made") {
             .reports("x.toml:2:8: error: `whitening` is not for all layers of a network"));
 }
 
-TEST_CASE("Model: the conventions say how pools round, what norms begin with, what decays") {
+TEST_CASE("Model: the conventions decide how pools round, how batch norms begin, and what decays") {
   auto layers =
       "layers = [ { kind = \"batch_norm\" }, { kind = \"pool\", function = \"max\", kernel = 3, "
       "stride = 2 }, { kind = \"dense\", units = 10 } ]"_kj;
@@ -238,7 +238,7 @@ TEST_CASE("Model: the conventions say how pools round, what norms begin with, wh
   Built mxnet(kj::str("conventions = \"mxnet_1x\"\n", layers));
   CHECK(mxnet.graph.nodes[1].op.get<BatchNorm>().fixedGamma);
   CHECK(mxnet.graph.nodes[2].shape == Shape{3, 3, 3});
-  // A gamma that is held does not decay; beta, weight, bias.
+  // In order: a held gamma, beta, weight, bias.
   float decays[] = {0, 0, 1, 0};
   REQUIRE(mxnet.graph.keys.size() == kj::size(decays));
   for (size_t i = 0; i < kj::size(decays); ++i) {

@@ -49,7 +49,7 @@ kj::String textOf(const Op& op) {
   KJ_UNREACHABLE;
 }
 
-// What a graph calculates: a line a node, without names.
+// What a graph calculates: one line per node, without names.
 kj::String textOf(const Graph& graph) {
   auto lines = KJ_MAP(node, graph.nodes) {
     return kj::str(nameOf(node.op), "(", textOf(node.op), ") of ", kj::strArray(node.inputs, ","),
@@ -58,7 +58,7 @@ kj::String textOf(const Graph& graph) {
   return kj::strArray(lines, "");
 }
 
-// That both have the same nodes, arrays and first values.
+// Checks that both have the same nodes, arrays and initial values.
 void checkEqual(const Graph& a, const Graph& b) {
   CHECK(textOf(a) == textOf(b));
   REQUIRE(a.keys.size() == b.keys.size());
@@ -116,7 +116,7 @@ TEST_CASE("Networks: named networks have the published numbers of parameters and
   }
 }
 
-TEST_CASE("Networks: all can be built with all conventions") {
+TEST_CASE("Networks: every network can be built with every convention") {
   for (auto& network: NETWORKS) {
     for (auto& conventions: CONVENTIONS) {
       Shape input = network.name == "inception-bn"_kj ? Shape{3, 224, 224} : Shape{3, 28, 28};
@@ -169,7 +169,7 @@ TEST_CASE("Networks: inception-bn begins with its layers written out in a file")
       "{ kind = \"branches\", branches = [ [ ", factory(128, 1, 1, 0), factory(160, 3, 2, 1),
       "], [ ", factory(64, 1, 1, 0), factory(96, 3, 1, 1), factory(96, 3, 2, 1), "], [ ", MAXIMUM,
       "] ] }, ",
-      // Some end; the network's own goes on here.
+      // Any valid end: from here on, the network itself differs.
       "{ kind = \"pool\", function = \"average\", global = true }, { kind = \"dense\", units = 10 "
       "} ]");
   auto begin = built(text, {3, 224, 224});

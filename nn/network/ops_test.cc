@@ -45,7 +45,7 @@ TEST_CASE(
   CHECK(shapeOf(SoftmaxCrossEntropy(), {10}) == Shape{1});
 }
 
-TEST_CASE("Ops: a misfit is a sentence with the shapes") {
+TEST_CASE("Ops: misfit() returns a sentence with the shapes") {
   CHECK(misfitOf(Conv2d{1, 5, 1, 0, true}, {1, 3, 3}) == "kernel 5 does not fit in 3×3 with pad 0");
   CHECK(misfitOf(Conv2d{1, 5, 1, 1, true}, {1, 3, 3}) == "fits");
   CHECK(
@@ -63,7 +63,7 @@ TEST_CASE("Ops: a misfit is a sentence with the shapes") {
         "the loss needs one number per class, but the last layer gives 10×2×2");
 }
 
-TEST_CASE("Ops: a weight or an output of more than 31 bits is a misfit") {
+TEST_CASE("Ops: a weight or an output of more than 2^31 - 1 values is a misfit") {
   CHECK(misfitOf(Dense{1 << 24, true}, {1 << 24, 1, 1}) ==
         "a weight of 16777216×16777216×1 is too large: at most 2147483647 values");
   CHECK(misfitOf(Conv2d{1 << 24, 4096, 1, 4096, true}, {1 << 24, 1, 1}) != "fits");

@@ -21,8 +21,8 @@ kj::Array<float> smoothImages() {
   return images;
 }
 
-// What a convolution with `filters` gives at every place of every image: a row of `count` values a
-// place.
+// What a convolution with `filters` gives at every place of every image: one row of `count` values
+// per place.
 kj::Array<double> outputs(
     kj::ArrayPtr<const float> images, kj::ArrayPtr<const float> filters, uint count) {
   uint height = SHAPE.height - KERNEL + 1, width = SHAPE.width - KERNEL + 1;
@@ -62,7 +62,7 @@ TEST_CASE("Whitening: the first half of the filters makes patches white") {
   auto filters = kj::heapArray<float>(2 * VALUES * VALUES);
   whiten(images, SHAPE, KERNEL, 1e-12, filters);
   CHECK(distanceFromIdentity(outputs(images, filters, VALUES), VALUES) < 1e-5);
-  // The patches themselves are far from it.
+  // The patches themselves are far from white.
   auto same = kj::heapArray<float>(VALUES * VALUES);
   for (uint i = 0; i < same.size(); ++i) same[i] = i % (VALUES + 1) == 0;
   CHECK(distanceFromIdentity(outputs(images, same, VALUES), VALUES) > 1);

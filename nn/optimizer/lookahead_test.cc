@@ -16,7 +16,8 @@ Lookahead read(kj::StringPtr keys) {
   return lookahead;
 }
 
-TEST_CASE("Lookahead: every few updates, slow values follow the values, which return to them") {
+TEST_CASE(
+    "Lookahead: every few updates, slow values move towards the values, which then equal them") {
   auto lookahead = read("every = 2\ndecay = 0.75");
   RunLength run{.updatesPerEpoch = 10, .updates = 100};
   float values[] = {3, -1}, slow[] = {1, 1};
@@ -40,7 +41,7 @@ TEST_CASE("Lookahead: every run ends on the slow values, whatever the number of 
   CHECK(lookahead.isDueAfter(6, run));
   lookahead.apply(6, run, values, slow);
   CHECK(values[0] == 1);
-  // After its end nothing special happens.
+  // After the end of the run, nothing special happens.
   CHECK(!lookahead.isDueAfter(7, run));
 }
 
@@ -69,7 +70,7 @@ TEST_CASE("Lookahead: a run that would end on its initial values is refused") {
   }
 }
 
-TEST_CASE("Lookahead: a worker with several updates per step looks back after fewer steps") {
+TEST_CASE("Lookahead: with several updates per step, slow values move after fewer steps") {
   auto lookahead = read("every = 5");
   RunLength run{.updatesPerEpoch = 10, .updates = 100};
   auto dueOf = [&](uint64_t updates) {
@@ -85,7 +86,8 @@ TEST_CASE("Lookahead: a worker with several updates per step looks back after fe
 }
 
 TEST_CASE("Lookahead: has the schedule of airbench94") {
-  // Written as its own loop does: t updates done of 476, decay 0.95^5 (t / T)^3, at the end 1.
+  // Written as in the loop of airbench94: after t of T = 476 updates the decay is 0.95^5 (t / T)^3,
+  // and 1 at the end.
   auto lookahead = read("every = 5\ndecay = 0.7737809375\npower = 3");
   RunLength run{.updatesPerEpoch = 48, .updates = 476};
   float values[] = {0}, slow[] = {0};
@@ -107,7 +109,7 @@ TEST_CASE("Lookahead: has the schedule of airbench94") {
   CHECK(values[0] == slow[0]);
 }
 
-TEST_CASE("Lookahead: values that did not change since the last look keep their bits") {
+TEST_CASE("Lookahead: values that equal the slow values keep their bits") {
   auto lookahead = read("every = 1\ndecay = 0.3");
   float values[] = {0.1f, -7e-9f}, slow[] = {0.1f, -7e-9f};
   lookahead.apply(3, {.updatesPerEpoch = 10, .updates = 100}, values, slow);

@@ -19,7 +19,7 @@ kj::Array<float> drawn(size_t size, uint64_t seed) {
   return result;
 }
 
-// A matrix in place, by the code under test.
+// Orthogonalizes a copy of `matrix` with the code under test.
 kj::Array<float> orthogonal(
     kj::ArrayPtr<const float> matrix, size_t rows, size_t cols, uint steps) {
   auto result = kj::heapArray<float>(matrix);
@@ -130,7 +130,7 @@ TEST_CASE("newton_schulz: five steps bring all singular values to 0.6 ... 1.3") 
     largest = length;
   }
   CHECK(std::sqrt(largest) < 1.3);
-  // The smallest, as the largest of 2 - X Xᵀ.
+  // The smallest eigenvalue, from the largest one of 2 - X Xᵀ.
   for (size_t i: kj::indices(gram)) gram[i] = (i % (rows + 1) == 0 ? 2.0f : 0.0f) - gram[i];
   double rest = 0;
   for (uint turn = 0; turn < 200; ++turn) {

@@ -1,5 +1,5 @@
-// Each rule twice: by values worked out by hand, and over many updates beside plain loops in
-// double.
+// Tests each rule twice: with values worked out by hand, and by a comparison of many updates with
+// plain loops in double.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -99,7 +99,7 @@ TEST_CASE("adamw: gives values computed by hand, with the decay beside the gradi
   CHECK(updatedOne(keys, 1, {-0.01f}, {.decay = 0.5}) == near(1.05));
   // A gradient of 0 leaves the decay alone; coupled, it would be a step of the size of the rate.
   CHECK(updatedOne(keys, 1, {0, 0}, {.decay = 0.5}) == near(0.95 * 0.95));
-  // Epsilon stands beside the corrected root: 1 - 0.1 · 2 / (2 + 2).
+  // Epsilon is added to the corrected root: 1 - 0.1 · 2 / (2 + 2).
   CHECK(updatedOne("kind = \"adamw\", epsilon = 2", 1, {2}) == near(0.95));
 }
 
@@ -113,7 +113,8 @@ TEST_CASE("adam: PyTorch's conventions add epsilon to the corrected root") {
 TEST_CASE("rmsprop: both forms give values computed by hand") {
   // The mean of the squares is 0.25 · 4.
   CHECK(updatedOne("kind = \"rmsprop\", smoothing = 0.75", 1, {2}) == near(0.8));
-  // Below the root where the conventions are MXNet's, unless its own key says.
+  // With MXNet's conventions, epsilon is below the root, unless `epsilon_below_root` says
+  // otherwise.
   auto large = "kind = \"rmsprop\", smoothing = 0.75, epsilon = 3"_kj;
   CHECK(updatedOne(large, 1, {2}, {}, true) == near(0.9));
   CHECK(updatedOne(large, 1, {2}, {}, false) == near(0.95));

@@ -172,7 +172,7 @@ TEST_CASE(
 }
 
 TEST_CASE("Optimizer: adam's first step has the size of the learning rate, whatever the gradient") {
-  // Besides epsilon, which counts beside the smallest gradients.
+  // Except for epsilon, which matters next to the smallest gradients.
   for (auto betas: {"beta2 = 0.999"_kj, "beta2 = 0.9999999"_kj, "beta1 = 0.9999999"_kj}) {
     CAPTURE(betas.cStr());
     Read read(kj::str("optimizer = { kind = \"adam\", epsilon = 1e-12, ", betas, " }"));

@@ -69,8 +69,7 @@ TEST_CASE("Schedule: parts of an epoch that are whole updates lose no update by 
 }
 
 TEST_CASE(
-    "Schedule: factor by epochs takes parts of an epoch, rounds updates down, and stops where "
-    "told") {
+    "Schedule: factor by epochs takes parts of epochs, rounds down, and stops at stop_factor") {
   Read read(
       "schedule = { kind = \"factor\", every_epochs = 0.5, factor = 0.1, stop_factor = 0.005 }");
   CHECK(read.diagnostics.count() == 0);
@@ -145,7 +144,8 @@ TEST_CASE("Schedule: triangular equals get_lr of airbench94") {
       "schedule = { kind = \"triangular\", start_factor = 0.2, peak_at = 0.23, "
       "end_factor = 0.07 }");
   CHECK(read.diagnostics.count() == 0);
-  // 48 updates an epoch, 9.9 epochs: ceil(475.2), and int(0.23 · 476) = 109.
+  // 48 updates per epoch and 9.9 epochs make ceil(475.2) = 476 updates. The peak is at int(0.23 ·
+  // 476) = 109.
   auto at = [&](uint64_t update) { return read.at(update, 48, 476); };
   CHECK(at(0) == 0.2);
   CHECK(at(54) == doctest::Approx(0.2 + 0.8 * 54 / 109));
@@ -161,7 +161,7 @@ TEST_CASE("Schedule: triangular equals get_lr of airbench94") {
   CHECK(fall.at(500) == 0.5);
 }
 
-TEST_CASE("Schedule: every row may have a warm-up") {
+TEST_CASE("Schedule: every kind of schedule may have a warm-up") {
   Read constant("schedule = { kind = \"constant\", warmup_steps = 4, warmup_from = 0.2 }");
   CHECK(constant.diagnostics.count() == 0);
   CHECK(constant.at(0) == 0.2);
@@ -169,7 +169,7 @@ TEST_CASE("Schedule: every row may have a warm-up") {
   CHECK(constant.at(3) == doctest::Approx(0.8));
   CHECK(constant.at(4) == 1);
   CHECK(constant.at(1000) == 1);
-  // The drops of the row stay where they are, also within the ramp.
+  // The drops of a schedule stay where they are, also within the warm-up.
   Read step("schedule = { kind = \"step\", steps = [50], factor = 0.1, warmup_epochs = 1 }");
   CHECK(step.at(0) == 0);
   CHECK(step.at(49) == doctest::Approx(0.49));
@@ -182,7 +182,7 @@ TEST_CASE("Schedule: every row may have a warm-up") {
   CHECK(cosine.at(200) == plain.at(200));
 }
 
-TEST_CASE("Schedule: a warm-up has one length, and its beginning needs a length") {
+TEST_CASE("Schedule: a warm-up has only one length, and `warmup_from` needs a length") {
   CHECK(Read("schedule = { kind = \"poly\", warmup_steps = 4, warmup_epochs = 1 }")
             .diagnostics.count() == 1);
   CHECK(Read("schedule = { kind = \"poly\", warmup_from = 0.1 }").diagnostics.count() == 1);

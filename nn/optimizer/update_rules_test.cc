@@ -59,7 +59,7 @@ TEST_CASE("update_rules: a star matches any letters or none") {
   CHECK(matches("**a*b**", "xaxxb"));
   CHECK(!matches("*a*b*c", "abab"));
   CHECK(!matches("", "a"));
-  // Ways to place the stars do not multiply.
+  // Many stars do not make the match exponentially slow.
   CHECK(!matches("*a*a*a*a*a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"));
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("update_rules: muon takes no biases, unless they are frozen or have an
         "1 error in x.toml; nothing was started.\n");
   auto sgd = "optimizer = { kind = \"sgd\" }\n"_kj;
   CHECK(Read(kj::str(muon, sgd, "[[groups]]\nkeys = [\"*_beta\"]\n", sgd)).check() == "");
-  // A group's own.
+  // The group's own optimizer.
   CHECK(Read("[[groups]]\nkeys = [\"*\"]\noptimizer = { kind = \"muon\" }\n")
             .check()
             .startsWith("x.toml:3:22: error: `muon` is for weights alone, and `conv1_bias` is left "
@@ -133,7 +133,7 @@ TEST_CASE(
       "help: narrow its keys to weights"));
 }
 
-TEST_CASE("update_rules: a group all of whose keys belong to groups before is an error") {
+TEST_CASE("update_rules: a group is an error if all of its keys belong to earlier groups") {
   auto all = "[[groups]]\nkeys = [\"*_weight\"]\n[[groups]]\nkeys = [\"*\"]\n"_kj;
   CHECK(Read(all).check() == "");
   auto bias = kj::str(all, "[[groups]]\nkeys = [\"conv1_*\"]\n");
@@ -151,7 +151,7 @@ TEST_CASE("update_rules: a group of fixed gammas is an error") {
   CHECK(Read(gammas).check() == "");
   CHECK(Read(gammas).check(true).startsWith(
       "x.toml:2:8: error: all keys of this group are gammas that their layers hold at 1\n"));
-  // Beside others they do no harm.
+  // Fixed gammas beside other keys do no harm.
   CHECK(Read("[[groups]]\nkeys = [\"bn1_*\"]\n").check(true) == "");
 }
 

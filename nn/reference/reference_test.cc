@@ -40,9 +40,7 @@ Graph chain(Shape input, kj::ArrayPtr<const Op> ops) {
   return graph;
 }
 
-TEST_CASE(
-    "Reference: the loss of equal logits is the logarithm of the classes, its gradient p - "
-    "onehot") {
+TEST_CASE("Reference: equal logits of n classes have loss log(n), and its gradient is p - onehot") {
   Op ops[] = {Dense{4, true}};
   Loaded net(chain({2, 1, 1}, ops), 3);
   for (float& value: net.program->parameters()) value = 0;
@@ -104,8 +102,7 @@ TEST_CASE("Reference: the first of equal maxima gets the gradient") {
 }
 
 TEST_CASE(
-    "Reference: training moves the statistics by the biased ones of the batch, validation uses "
-    "them") {
+    "Reference: training moves statistics by the batch's biased ones, and validation uses them") {
   Op ops[] = {BatchNorm{1e-3f, 0.9f, false}};
   Loaded net(chain({2, 1, 1}, ops), 2);
   float pixels[] = {1, 10, 3, 20};

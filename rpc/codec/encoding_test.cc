@@ -85,14 +85,15 @@ TEST_CASE("Encoding: multiples take the fewest bits") {
     auto values = multiples(100000, 0.5f, most, share);
     return encoder.encode(multiplesOf(0.5f, most), values, buffer).size() * 8 / 100000.0;
   };
-  // log2(9) = 3.17, log2(3) = 1.58; of few ones their positions and a digit each.
+  // log2(9) = 3.17 and log2(3) = 1.58 bits. A few nonzero values take their positions and a digit
+  // each.
   CHECK(bits(1, 4) < 3.21);
   CHECK(bits(1, 1) < 1.61);
   CHECK(bits(0.25f, 4) < 1.85);
   CHECK(bits(0.01f, 4) < 0.13);
 }
 
-TEST_CASE("Encoding: halves are rounded, alone and as sparse values, and nothing else is") {
+TEST_CASE("Encoding: only halves are rounded, whether alone or as sparse values") {
   Encoder encoder;
   Buffer buffer;
   auto values = kj::heapArray<float>(1000);
@@ -173,7 +174,7 @@ TEST_CASE("Encoding: bytes that are not a payload are refused with the reason") 
   CHECK(refuses(FEW, words(2, 3, 0, 0), 0, 9, "cut off"));
   CHECK(refuses(FEW, words(0, 2, 0, 0), 0, 3, "not have exactly"));
   CHECK(refuses(FEW, words(0, 2, 0, 0, 7), 0, 2, "not have exactly"));
-  // Two values, and a bitmap that is too short, of three bits, behind the end.
+  // Two values, with a bitmap that is too short, has three bits, or has a bit behind the end.
   CHECK(refuses(FEW, words(1, 2, 0, 0, 3), 0, 9, "bitmap"));
   CHECK(refuses(FEW, words(1, 2, 0, 0, 7, 0), 0, 9, "as many positions"));
   CHECK(refuses(FEW, words(1, 2, 0, 0, 0x201, 0), 0, 9, "beyond the end of its slice"));
@@ -225,7 +226,7 @@ kj::Array<float> halfMultiples(uint64_t size, double nonZero) {
   return values;
 }
 
-TEST_CASE("expected_bytes: is within 3 % of what an encoder makes, for any share") {
+TEST_CASE("expected_bytes: is within 3 % of the encoded size, for any share of nonzero values") {
   constexpr uint64_t SIZE = 100'003;
   for (double nonZero: {0.0001, 0.001, 0.01, 0.04, 0.3, 0.9, 1.0}) {
     auto values = halfMultiples(SIZE, nonZero);

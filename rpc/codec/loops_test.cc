@@ -34,8 +34,8 @@ double halfValue(uint16_t half, int exponentBits) {
   return half & 0x8000 ? -magnitude : magnitude;
 }
 
-// Whether `half` is the nearest to `value`, of two the even one. Infinity stands where the next
-// larger number would, if there were one.
+// Whether `half` is the nearest to `value`, or the even one of two that are equally near. Infinity
+// takes the place of the number after the largest one.
 bool isNearest(float value, uint16_t half, int exponentBits) {
   if (isnan(value)) return isnan(halfValue(half, exponentBits));
   if (bool(half & 0x8000) != bool(signbit(value))) return false;
@@ -150,8 +150,7 @@ TEST_CASE("Loops: every instruction set gives the same bits, whatever the count"
 }
 
 TEST_CASE(
-    "Loops: collect finds all magnitudes that are not below the least, and maxima the largest of a "
-    "column") {
+    "Loops: collect() finds magnitudes of at least a limit, and maxima() the largest per column") {
   float values[] = {1, -3, 0.5f, -0.0f, 2, -2, NAN, 7};
   for (size_t row = 0; row < loopsHere(); row++) {
     uint32_t positions[8], magnitudes[4];
@@ -182,7 +181,7 @@ TEST_CASE("Loops: toMultiples reports values that are not multiples of the unit,
   }
 }
 
-TEST_CASE("Loops: a bit names the mean of all residuals with its sign") {
+TEST_CASE("Loops: a one-bit code stands for the mean of all residuals with the same sign") {
   for (size_t count: {1, 2, 31, 32, 33, 100, 512}) {
     // Values of both signs, of one sign, and only zeros.
     for (float shift: {0.0f, 3.0f, -3.0f, NAN}) {

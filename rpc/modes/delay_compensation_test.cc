@@ -80,7 +80,7 @@ TEST_CASE("DelayCompensation: a gradient of unchanged values is passed on bit by
   CHECK(same(inner.gradient, sum));
 }
 
-TEST_CASE("DelayCompensation: has the bits of a loop over values, constant and adaptive") {
+TEST_CASE("DelayCompensation: has the bits of a plain loop, with constant and adaptive strength") {
   constexpr uint64_t IMAGES = 64;
   for (bool adaptive: {false, true}) {
     CAPTURE(adaptive);

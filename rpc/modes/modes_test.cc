@@ -67,14 +67,15 @@ TEST_CASE("[kvstore]: a key of another mode is an error, even with its default v
       CHECK(read(text).errors == (fits ? 0 : 1));
     }
   }
-  // The key says whose gradients are counted, so it needs a number.
+  // `aggregate_from` says whose gradients count, so it needs `aggregate`.
   CHECK(read("mode = 'dist_sync'\naggregate_from = 'any'").errors == 1);
   CHECK(read("mode = 'dist_sync'\naggregate = 2\naggregate_from = 'any'").errors == 0);
   CHECK(read("mode = 'dist_sync'\naggregate = 2\naggregate_from = 'all'").errors == 1);
   CHECK(read("mode = 'dist_sync'\naggregate = 0").errors == 1);
 }
 
-TEST_CASE("[kvstore]: a round of more different workers than there are is refused") {
+TEST_CASE(
+    "[kvstore]: a round that needs pushes of more different workers than the job has is refused") {
   auto mistakes = [](kj::StringPtr text, uint workers) {
     configs::Diagnostics diagnostics;
     auto document = configs::parse("x.toml", kj::str("[kvstore]\n", text), diagnostics);
@@ -114,7 +115,8 @@ TEST_CASE("Modes: a bound of 0 counts like dist_sync, and so does an aggregate o
   CHECK(read("mode = 'dc_asgd'").config.rounds(4).keepsSeen);
 }
 
-TEST_CASE("Modes: an update takes one push of every worker, or each push is an update") {
+TEST_CASE(
+    "Modes: each push is an update in asynchronous modes, else an update takes one per worker") {
   for (auto& mode: MODES) {
     CAPTURE(mode.name);
     auto config = read(kj::str("mode = '", mode.name, "'")).config;

@@ -47,7 +47,8 @@ TEST_CASE("block_momentum: the next change contains 1 - 1 / workers of the last 
     OuterUpdater updater({OuterConfig::BLOCK_MOMENTUM, 1, nullptr}, workers);
     CHECK(updater.stateArrays(Slice{}) == 1);
   }
-  // Otherwise a former direction would come back with the next worker.
+  // One worker alone updates its state, too. Otherwise an old direction would come back when a
+  // second worker joins.
   OuterUpdater alone({OuterConfig::BLOCK_MOMENTUM, 1, nullptr}, 1);
   Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
   float current[] = {100}, next[] = {0}, state[] = {5}, sum[] = {2};
@@ -56,7 +57,7 @@ TEST_CASE("block_momentum: the next change contains 1 - 1 / workers of the last 
   CHECK(state[0] == -2);
 }
 
-TEST_CASE("nesterov: the new momentum counts in the step that makes it") {
+TEST_CASE("nesterov: each step uses the momentum that it has just updated") {
   // v = 2, 3, 3.5; steps (2 + v / 2) / 4.
   auto values = threeRounds({OuterConfig::NESTEROV, 0.25, 0.5});
   CHECK(values[1] == 100 - 0.75f);

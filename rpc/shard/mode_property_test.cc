@@ -95,7 +95,7 @@ public:
     }
   }
 
-  // The flat array.
+  // Returns the values of all slices as one flat array.
   kj::Array<float> values() {
     auto flat = kj::heapArray<float>(setting.placement.parameters());
     for (auto& slice: setting.placement.slices) {
@@ -195,9 +195,7 @@ TEST_CASE("Shard: if workers make the updates, answers are the sums of rounds") 
   CHECK(all.stale == 0);
 }
 
-TEST_CASE(
-    "Shard: a round of all workers is the same if workers hold the shards and call their own "
-    "directly") {
+TEST_CASE("Shard: rounds agree with the model if workers hold shards and call their own directly") {
   auto all = runMany(Way::OWN_SHARDS);
   CHECK(all.dropped == 0);
   CHECK(all.waited > 0);

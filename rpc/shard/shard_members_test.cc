@@ -82,7 +82,7 @@ TEST_CASE("Shard: when a worker leaves, a round without its push is the mean of 
   CHECK_THROWS(shard.lend(2, 1));
 }
 
-TEST_CASE("Shard: a worker joins between two steps, and only there") {
+TEST_CASE("Shard: a worker can join only between two steps") {
   auto placement = placeBalanced(makeKeys({2}), 4096, 1);
   MeanUpdater updater;
   Shard shard(placement, 0, roundsOf("dist_sync", 2), updater);

@@ -27,7 +27,7 @@ TEST_CASE("ShardServer: a call carries several slices, and is answered when the 
   for (SliceId id: {0, 1, 2}) CHECK(all(initial, SIZES[id], 1, id));
 
   auto together = bench.pushAll(worker0, 0, {0, 1, 2}, 10);
-  // Workers need not group alike.
+  // Workers need not group their slices in the same way.
   CHECK(all(bench.push(worker1, 0, 0, 1).wait(bench.scope), 1000, 12));
   CHECK(!together.poll(bench.scope));
   auto others = bench.pushAll(worker1, 0, {1, 2}, 1).wait(bench.scope);

@@ -70,7 +70,7 @@ TEST_CASE("ShardServer: n workers pushing rank + 1 over connections give the exa
   }
 }
 
-TEST_CASE("ShardServer: a worker that was started with another file is told so") {
+TEST_CASE("ShardServer: refuses a worker that was started with another file, and says why") {
   Bench bench(makeKeys({10}), "dist_sync");
   auto link = Link::connect(bench.server);
   auto& service = link.service;

@@ -184,7 +184,7 @@ public:
   uint64_t staleness = 0;
 };
 
-TEST_CASE("Shard: an update gets the staleness of a push only if the file says so") {
+TEST_CASE("Shard: an update gets the staleness of a push only if `staleness_aware` is set") {
   auto placement = placeBalanced(makeKeys({1}), 4096, 1);
   for (bool aware: {false, true}) {
     StalenessKeeper updater;

@@ -34,7 +34,7 @@ TEST_CASE("Ring: returns notes in order, and takes no more than it has room for"
   }
 }
 
-TEST_CASE("Ring: with impossible counts, the reader throws, and the writer finds it full") {
+TEST_CASE("Ring: with impossible counts, the reader throws, and the writer finds the ring full") {
   Memory memory;
   RingReader reader(memory.ring());
   memory.written.value = 5;

@@ -23,7 +23,8 @@ kj::Array<Key> oddKeys() {
   return keys;
 }
 
-// What a worker's backward makes of its parameters: depends on rank, step and every value before.
+// Stands for a worker's backward. The gradients depend on the rank, the step and all earlier
+// values.
 void makeGradients(
     uint rank, uint64_t step, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<float> gradients) {
   for (auto i: kj::indices(gradients)) {
@@ -300,7 +301,7 @@ void checkLoss(const Transport& transport) {
 }
 
 TEST_CASE(
-    "RemoteStore: if a server goes away, the waiting worker throws an exception with its name") {
+    "RemoteStore: if a server goes away, a waiting worker throws an error that names the server") {
   for (auto& transport: TRANSPORTS) checkLoss(transport);
 }
 
@@ -334,7 +335,7 @@ TEST_CASE("RemoteStore: if a server refuses, the worker throws its reason") {
   CHECK(strstr(text.cStr(), "different kvstore modes") != nullptr);
 }
 
-TEST_CASE("RemoteStore: gradients that cannot be compressed are not the server's failure") {
+TEST_CASE("RemoteStore: the error about gradients that cannot be compressed blames no server") {
   auto placement = placeBalanced(makeKeys({10}), 4096, 1);
   TestUpdater updater(1);
   auto rounds = roundsOf("dist_sync", 1, "compression = { kind = '2bit', threshold = 0.5 }");

@@ -19,18 +19,19 @@ struct Setting {
   uint workers = 1;
   uint servers = 1;
   uint steps = 3;
-  kj::Array<uint64_t> segments;  // floats of each: a key
+  kj::Array<uint64_t> segments;  // the floats of each one, which is a key
   uint64_t slice_bytes = 4096;
   double forward_s = 0.001;  // of each segment
   double backward_s = 0.002;
   double bytes_per_s = 1e6;
   double latency_s = 1e-4;
   uint64_t window_bytes = 8192;    // of the outbox
-  uint64_t kernel_bytes = 8192;    // that are not sent when it takes more
+  uint64_t kernel_bytes = 8192;    // unsent bytes up to which it takes more
   kj::Maybe<uint> cuts = nullptr;  // seed
 };
 
-// The bytes of a call besides its payload, smaller than real ones by the factor of the calls.
+// The bytes of a call besides its payload. They are as much smaller than real ones as the calls
+// are.
 constexpr uint64_t ENVELOPE_BYTES = 16;
 
 // A job in which each worker and each server has a host of its own.
@@ -219,7 +220,7 @@ void Simulation::send(uint rank, uint server) {
   }
 }
 
-// Checks that the call has what the next forward needs first of all that waits.
+// Checks that the call has those of the waiting slices that the next forward needs first.
 void Simulation::checkOrder(uint rank, uint server, const Outbox::Call& call) {
   auto& unsent = workers[rank].unsent[server];
   REQUIRE(call.slices.size() > 0);
@@ -327,9 +328,9 @@ TEST_CASE("Outbox: in any network each push is answered once, and the most urgen
   }
 }
 
-// A model of 1 MiB through links of 1 MiB/s, to as many servers as workers: each step has to carry
-// it one way and, at the same time, the other, which takes a second. Calls are a 64th of what a
-// worker has for a server: what a call brings counts when all of it is there.
+// A model of 1 MiB, links of 1 MiB/s, and as many servers as workers. In each step the model goes
+// both ways at the same time, which takes a second. A call carries a 64th of what a worker has for
+// a server, because its slices count only when all of the call has arrived.
 Setting slowNetwork() {
   Setting setting;
   setting.workers = 4;
@@ -361,8 +362,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "Outbox: sent in the order of backward, the next forward would wait for all of the traffic") {
+TEST_CASE("Outbox: steps are faster with urgent slices first than in the order of backward") {
   auto setting = slowNetwork();
   setting.forward_s = 0.5 / 64;
   setting.backward_s = 0.1 / 64;

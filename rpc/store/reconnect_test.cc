@@ -90,8 +90,7 @@ TEST_CASE("RemoteStore: dist_sync has the same bits after cut connections") {
 }
 
 TEST_CASE(
-    "RemoteStore: the trace shows a push that is repeated after a cut as sent once, and as "
-    "returned") {
+    "RemoteStore: the trace shows a push that is repeated after a cut as sent and returned once") {
   constexpr uint STEPS = 5;
   auto keys = makeKeys({1000, 10, 40000});
   auto placement = placeBalanced(keys, 4096, 2);

@@ -177,7 +177,7 @@ TEST_CASE("stores: a job that was saved at any step and goes on has the bits of 
   }
 }
 
-TEST_CASE("LocalStore: goes on with the bits of an unbroken one") {
+TEST_CASE("LocalStore: a job that was saved and goes on has the bits of an unbroken one") {
   auto placement = placeBalanced(makeKeys({1000, 10}), 4096, 1);
   auto parameters = kj::heapArray<float>(placement.parameters());
   auto gradients = kj::heapArray<float>(placement.parameters());

@@ -1,5 +1,6 @@
-// Workers' stores whose rounds take a push of every worker: each way of updating, on servers or on
-// shards of the workers' own, over connections that break, against what its page says, in double.
+// Tests stores of modes whose rounds take a push of every worker, over connections that break.
+// Compares each way of updating, on servers or on shards of the workers' own, with what its page in
+// docs/modes says, computed in double.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -32,7 +33,8 @@ bool updatesInWorkers(Kind kind) {
   return kind == Kind::WORKER_UPDATE || kind == Kind::ALLREDUCE_WORKER_UPDATE;
 }
 
-// Gradient descent, for gradients with a rate that depends on the update's number, or differences.
+// Gradient descent. For gradients the rate depends on the update's number, and for differences it
+// is 1.
 class Descent final: public Updater {
 public:
   explicit Descent(bool ofDifferences): ofDifferences(ofDifferences) {}
@@ -94,7 +96,7 @@ struct Plan {
   }
 };
 
-// The value after the last step as the pages say, and which workers have the same one.
+// The value after the last step as docs/modes says. All workers must have it.
 double slowValue(const Plan& plan, size_t i) {
   double value = firstValue(i);
   kj::Vector<double> alone;

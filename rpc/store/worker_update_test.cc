@@ -10,7 +10,7 @@
 namespace rpc {
 namespace {
 
-// What backward makes of parameters: depends on rank, step and every value before.
+// Stands for backward. The gradients depend on the rank, the step and all earlier values.
 void makeGradients(
     uint rank, uint64_t step, kj::ArrayPtr<const float> parameters, kj::ArrayPtr<float> gradients) {
   for (auto i: kj::indices(gradients)) gradients[i] = noise(rank, i, step) + 0.1f * parameters[i];

@@ -11,7 +11,8 @@ namespace rpc {
 
 namespace {
 
-// All sums of these, divided by up to six pushes, are whole numbers, and exact in float32.
+// Values are multiples of this number. Their sums, divided by up to six pushes, are whole numbers,
+// which are exact in float32.
 constexpr int64_t UNIT = 60;
 
 // The updater of a server, with the model's rule.

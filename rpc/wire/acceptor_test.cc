@@ -67,7 +67,7 @@ struct Served {
         });
   }
 
-  // Whatever can happen at this time happens.
+  // Runs everything that can run at this time.
   void settle() { kj::Promise<void>(kj::NEVER_DONE).poll(bench.scope); }
   // Advances the clock at once, as if the process had been stopped meanwhile.
   void pass(kj::Duration time) {

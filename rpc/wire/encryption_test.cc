@@ -117,7 +117,7 @@ struct Relay {
   }
 };
 
-TEST_CASE("encrypt: somebody who passes the bytes on can neither read nor change them") {
+TEST_CASE("encrypt: a relay can neither read the bytes nor change them unnoticed") {
   constexpr kj::StringPtr TEXT = "the gradients of the first layer"_kj;
   Relay relay;
   auto key = Secret::random();
@@ -184,7 +184,7 @@ TEST_CASE("encrypt: an end that goes away during the handshake is a lost connect
   CHECK(failureOf(kj::mv(called), scope).getType() == kj::Exception::Type::DISCONNECTED);
 }
 
-TEST_CASE("encrypt: more records than a key is good for arrive, too") {
+TEST_CASE("encrypt: more records arrive than one key may encrypt") {
   constexpr kj::uint RECORDS = (1 << 16) + 10;
   Pair pair;
   auto bytes = bytesOfMany(RECORDS);

@@ -50,7 +50,7 @@ TEST_CASE("Listener: takes the first free port of a range, and says when none is
       "ports (cluster.port, or where this address was given)"));
 }
 
-TEST_CASE("localHostOf: tells the address at which others call back, for IPv4 and IPv6") {
+TEST_CASE("localHostOf: returns the address at which others can call back, for IPv4 and IPv6") {
   auto io = kj::setupAsyncIo();
   auto& network = io.provider->getNetwork();
   for (kj::StringPtr host: {"127.0.0.1"_kj, "[::1]"_kj}) {

@@ -31,7 +31,7 @@ void pass(kj::AsyncIoStream& from, kj::AsyncIoStream& to, size_t size, kj::WaitS
   to.write(bytes.begin(), size).wait(scope);
 }
 
-TEST_CASE("open: with TLS, nobody between the ends can pass their proof on and then talk himself") {
+TEST_CASE("open: with TLS, a relay cannot pass on the proofs and then speak for one end") {
   for (bool toCaller: {false, true}) {
     kj::EventLoop loop;
     kj::WaitScope scope(loop);
@@ -43,7 +43,7 @@ TEST_CASE("open: with TLS, nobody between the ends can pass their proof on and t
     pass(*near.ends[1], *far.ends[0], 64, scope);
     pass(*far.ends[0], *near.ends[1], 96, scope);
     pass(*near.ends[1], *far.ends[0], 32, scope);
-    // Both ends take the proof for good. The relay knows no key.
+    // Both ends accept the proof. The relay knows no key.
     auto attack = toCaller ? encrypt(kj::mv(near.ends[1]), Secret::random(), End::LISTENER)
                            : encrypt(kj::mv(far.ends[0]), Secret::random(), End::CALLER);
     auto attacking = attack.then([](Stream) {}, [](kj::Exception&&) {}).eagerlyEvaluate(nullptr);

@@ -34,7 +34,7 @@ struct Pushing {
     for (auto& value: sent) value = 0;
   }
 
-  // Of one value of `gradient`.
+  // Encodes and checks all slices of `gradient`, and adds the result to `sent`.
   void push(uint64_t step) {
     for (SliceId id = 0; id < placement.slices.size(); id++) {
       auto& slice = placement.slices[id];
@@ -198,7 +198,7 @@ TEST_CASE("PushEncoder: a NaN in a gradient ends training instead of hiding in a
   }
 }
 
-TEST_CASE("Codec: a threshold's sums are exact up to 4096 codes") {
+TEST_CASE("Codec: sums of up to 4096 thresholds are exact") {
   float t = usedThreshold(0.3);
   CHECK(fabs(t - 0.3) < 0.3 / 4096);
   CHECK(usedThreshold(0.5) == 0.5f);

@@ -34,7 +34,8 @@ struct Pair {
   }
 };
 
-TEST_CASE("Proof: two ends with one secret find each other, and read nothing that follows") {
+TEST_CASE(
+    "Proof: two ends with the same secret accept each other, and read nothing beyond the proof") {
   Pair pair;
   auto called = proveAsCaller(pair.caller, pair.worker, "server 1");
   auto heard = proveAsListener(pair.listener, pair.server);
@@ -45,7 +46,7 @@ TEST_CASE("Proof: two ends with one secret find each other, and read nothing tha
   written.wait(pair.scope);
 }
 
-TEST_CASE("Proof: a caller recognizes a wrong secret, and tells the listener nothing") {
+TEST_CASE("Proof: a caller recognizes a wrong secret, and does not answer the listener") {
   Pair pair;
   pair.worker.secret = Secret::random();
   auto heard = proveAsListener(pair.listener, pair.server).eagerlyEvaluate(nullptr);
@@ -65,7 +66,7 @@ TEST_CASE("Proof: a listener refuses a caller that only pretends to know the sec
   CHECK(pair.failure(heard) == WRONG_SECRET);
 }
 
-TEST_CASE("Proof: what a caller has sent once proves nothing the second time") {
+TEST_CASE("Proof: a listener refuses a repetition of what a caller has sent before") {
   Pair pair;
   // A relay between the two ends records all that the caller sends.
   auto relay = kj::newTwoWayPipe();

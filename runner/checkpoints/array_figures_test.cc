@@ -14,7 +14,7 @@ FoundTensor arrayOf(kj::StringPtr type, kj::ArrayPtr<const T> values) {
   return {kj::str("x"), kj::str(type), kj::str(values.size()), values.asBytes()};
 }
 
-TEST_CASE("figuresOf: looks at finite values, and counts the others") {
+TEST_CASE("figuresOf: summarizes the finite values, and counts the others") {
   const float values[] = {0.1f, NAN, -3, INFINITY, 2, -INFINITY};
   auto figures = figuresOf(arrayOf<float>("F32", values));
   CHECK(figures.values == 6);
@@ -37,7 +37,7 @@ TEST_CASE("figuresOf: looks at finite values, and counts the others") {
   CHECK(figuresOf(arrayOf<uint16_t>("BF16", upper)).mean == "-1");
 }
 
-TEST_CASE("figuresOf: an array without finite values has no smallest one") {
+TEST_CASE("figuresOf: an array without finite values has neither a smallest value nor a mean") {
   CHECK(figuresOf(arrayOf<float>("F32", nullptr)).min == "");
   const float nan[] = {NAN};
   CHECK(figuresOf(arrayOf<float>("F32", nan)).mean == "");

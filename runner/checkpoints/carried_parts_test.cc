@@ -49,7 +49,7 @@ bool has(kj::ArrayPtr<const kj::byte> part, kj::StringPtr name) {
 
 constexpr float UNSENT[][3] = {{1e8f, 0.1f, -3}, {1, 0.2f, 5}, {-1e8f, 0.3f, 1e-9f}};
 
-// Returns the part of a worker with residuals, momentum and statistics of its own.
+// Returns the part that worker `rank` has saved. Its residuals, momentum and counts are its own.
 kj::Array<kj::byte> worker(uint rank) {
   PartSaver saver(0);
   float parameters[] = {1, 2, 3};
@@ -103,7 +103,7 @@ TEST_CASE("carriedWorkers: residuals are added in rank order, and worker 0 has t
     REQUIRE(carried.size() == now);
     auto sum = valuesIn<float>(carried[0], "store.unsent");
     for (size_t i: {0, 1, 2}) {
-      // In another order, the first one would have another sum.
+      // In another order, the sum of the first values would be different.
       float expected = (UNSENT[0][i] + UNSENT[1][i]) + UNSENT[2][i];
       CHECK(memcmp(&expected, &sum[i], sizeof(float)) == 0);
     }
@@ -136,7 +136,7 @@ TEST_CASE("carriedWorkers: a rank keeps what it had, and a new one begins as a c
   }
 }
 
-TEST_CASE("carriedWorkers: there are counts of traffic for the servers that there are now") {
+TEST_CASE("carriedWorkers: keeps no traffic counts of servers that the new job does not have") {
   auto carried = Workers(2).as(2, 1);
   CHECK(has(carried[1], "store.traffic.0"));
   CHECK(!has(carried[1], "store.traffic.1"));
@@ -151,7 +151,8 @@ TEST_CASE("carriedFacts: says what is added up, lost and copied") {
   CHECK(tests::contains(more, "workers 1 to 2 begin as copies of worker 0"));
 }
 
-// The state of slice `id` for each of its floats, and other numbers that tell where they are from.
+// Returns the value of the float at `offset`. Each float has its own, so that a test sees where it
+// comes from.
 float valueAt(uint64_t offset) {
   return float(offset) + 0.5f;
 }
@@ -164,7 +165,7 @@ kj::Array<kj::Array<kj::byte>> shardsOf(const rpc::Placement& placement) {
     for (auto id: placement.shards[shard]) {
       auto& slice = placement.slices[id];
       for (uint64_t i = 0; i < slice.size; i++) values.add(valueAt(slice.offset + i));
-      // Two arrays of key 0, none of key 1, and one of the others.
+      // Key 0 has two arrays of state, key 1 has none, and each other key has one.
       uint arrays = slice.key == 0 ? 2 : slice.key == 1 ? 0 : 1;
       for (uint64_t i = 0; i < arrays * slice.size; i++) state.add(-valueAt(slice.offset + i));
       versions.add(id + 100);
@@ -188,7 +189,8 @@ kj::Array<kj::Array<kj::byte>> shardsOf(const rpc::Placement& placement) {
   return result.finish();
 }
 
-TEST_CASE("carriedShards: every slice keeps what its shard has kept, whichever has it now") {
+TEST_CASE(
+    "carriedShards: a slice keeps its values, state and counts when it moves to another shard") {
   for (uint shardsBefore: {1u, 2u, 3u}) {
     for (uint shardsNow: {1u, 2u, 4u}) {
       CAPTURE(shardsBefore);

@@ -67,7 +67,7 @@ TEST_CASE("checkpoints.md: its Python program checks and reads a checkpoint") {
         "worker-0.safetensors nothing 0 \n"
         "worker-0.safetensors steps 1 12345678901234567890\n"
         "worker-0.safetensors seconds 1 0.125\n");
-  // It notices damage.
+  // The program notices damage.
   for (auto name: {"manifest.json"_kj, "worker-0.safetensors"_kj}) {
     auto path = kj::str(folder, "/", name);
     auto whole = tests::readFile(path);

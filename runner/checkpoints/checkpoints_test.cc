@@ -45,7 +45,7 @@ SavedPoint pointAt(uint64_t step, bool endsEpoch = false) {
   return {kj::str(DIGEST), kj::str("avx2"), 2, step, 1.5, 100, {}, endsEpoch};
 }
 
-// A run with more events than its checkpoints know.
+// Returns a run with more bytes of events than its checkpoints cover.
 RunFolder newRun() {
   RunFolder folder{tests::newFolder()};
   auto events = kj::heapString(120);
@@ -95,11 +95,11 @@ kj::String replaced(kj::StringPtr text, kj::StringPtr from, kj::StringPtr to) {
   KJ_FAIL_REQUIRE("there is no such text", from, text);
 }
 
-// Replaces a text in the manifest of a step, and gives the manifest a sum that fits.
+// Replaces a text in the manifest of a step, and corrects the manifest's checksum.
 void forge(const RunFolder& folder, uint64_t step, kj::StringPtr from, kj::StringPtr to) {
   auto path = pathAt(folder, step, "manifest.json");
   auto text = replaced(readFile(path), from, to);
-  // Other sums are further from the margin.
+  // The manifest's own checksum is indented by two spaces, and those of files by more.
   constexpr auto NAME = "\n  \"sha256\": \""_kj;
   auto begin = std::search(text.begin(), text.end(), NAME.begin(), NAME.end()) + NAME.size();
   auto sum = kj::heapString(begin, 64);
@@ -126,12 +126,13 @@ TEST_CASE("checkpoints: the newest one is found, with all that was written") {
   CHECK(readFile(found.file(CHECKPOINT_WEIGHTS)) == "first second");
 }
 
-TEST_CASE("checkpoints: the newest are kept, and what killed processes left is not counted") {
+TEST_CASE(
+    "checkpoints: the newest are kept, and unfinished ones of killed processes do not count") {
   auto folder = newRun();
   for (uint64_t step: {1, 2, 3}) writeAt(folder, step, 2);
   CHECK_FALSE(isFolder(pathAt(folder, 1)));
   CHECK(isFolder(pathAt(folder, 2)));
-  // A kill while the next one was written.
+  // A process was killed while it wrote the next checkpoint.
   makeFolders(pathAt(folder, 4));
   writeFile(pathAt(folder, 4, workerPartName(0)), "half of");
   writeAt(folder, 5, 2);
@@ -153,7 +154,7 @@ TEST_CASE("checkpoints: a folder without a manifest and a folder with another na
   CHECK(newest.refused == "");
 }
 
-TEST_CASE("checkpoints: whichever bit of one is flipped, it is refused and an older one is found") {
+TEST_CASE("checkpoints: one with any flipped bit is refused, and an older one is found") {
   auto folder = newRun();
   writeAt(folder, 3);
   writeAt(folder, 4);
@@ -178,7 +179,7 @@ TEST_CASE("checkpoints: whichever bit of one is flipped, it is refused and an ol
   CHECK(newestIn(folder).step() == 4);
 }
 
-TEST_CASE("checkpoints: whichever file of one is cut short or gone, an older one is found") {
+TEST_CASE("checkpoints: if any file of one is cut short or missing, an older one is found") {
   auto folder = newRun();
   writeAt(folder, 3);
   writeAt(folder, 4);
@@ -205,7 +206,7 @@ TEST_CASE("checkpoints: whichever file of one is cut short or gone, an older one
   CHECK(contains(newestIn(folder).refused, "its worker-0.safetensors does not have 14 bytes"));
 }
 
-TEST_CASE("checkpoints: one whose events are cut short or changed is refused") {
+TEST_CASE("checkpoints: one is refused if the run's events before it are cut short or changed") {
   auto folder = newRun();
   writeAt(folder, 3);
   auto whole = readFile(folder.events());
@@ -224,7 +225,7 @@ TEST_CASE("checkpoints: one whose events are cut short or changed is refused") {
   }
 }
 
-TEST_CASE("checkpoints: one knows how far the logs of its run had grown") {
+TEST_CASE("checkpoints: a manifest records the length and the checksum of the run's logs") {
   auto folder = newRun();
   writeFile(folder.log(), "one\ntwo\n");
   auto point = pointAt(3);
@@ -240,7 +241,7 @@ TEST_CASE("checkpoints: one knows how far the logs of its run had grown") {
   CHECK(log.name == "log.txt");
   CHECK(log.bytes == 4);
   CHECK(log.crc32 == io::crc32("one\n"_kj.asBytes()));
-  // A manifest that names another file is not believed.
+  // An entry of the manifest that names another file is ignored.
   REQUIRE(::mkdir(kj::str(folder.path, "/tensorboard").cStr(), 0777) == 0);
   for (auto name: {"../log.txt", "tensorboard/log.txt", "tensorboard/../../log.txt", ".log"}) {
     CAPTURE(name);
@@ -274,7 +275,7 @@ TEST_CASE("checkpoints: the newest one that ends an epoch is kept, and found") {
   CHECK(::access(pathAt(folder, 4).cStr(), F_OK) == 0);
   CHECK(::access(pathAt(folder, 3).cStr(), F_OK) != 0);
   CHECK(::access(pathAt(folder, 1).cStr(), F_OK) != 0);
-  // The next end takes its place.
+  // The checkpoint at the next end of an epoch takes its place.
   writeAt(folder, 6, 2, true);
   CHECK(endIn() == 6);
   CHECK(::access(pathAt(folder, 2).cStr(), F_OK) != 0);
@@ -299,7 +300,7 @@ TEST_CASE("checkpoints: one of another format, experiment or step is refused") {
   CHECK(contains(newestIn(folder).refused, "/step-5 is not used: it is that of step 4"));
 }
 
-TEST_CASE("checkpoints: one that another program or file could use is not taken for damaged") {
+TEST_CASE("whyForeign: names a checkpoint of another experiment or format, but not a damaged one") {
   auto folder = newRun();
   CHECK(whyForeign(folder, DIGEST) == nullptr);
   writeAt(folder, 3);
@@ -361,7 +362,7 @@ TEST_CASE(
     "checkpoints: a failed write gives a plain sentence, and leaves only the older checkpoint") {
   auto folder = newRun();
   writeAt(folder, 3, 1);
-  // From now on every file of this process is limited.
+  // From now on, this process can write at most 20 bytes to a file.
   auto before = ::signal(SIGXFSZ, SIG_IGN);
   rlimit limit;
   KJ_SYSCALL(::getrlimit(RLIMIT_FSIZE, &limit));
@@ -379,7 +380,7 @@ TEST_CASE(
   CHECK_FALSE(isFolder(pathAt(folder, 4)));
 }
 
-TEST_CASE("checkpoints: all that a manifest stands for is on disk before it") {
+TEST_CASE("checkpoints: its files, the folders and the events are synced before the manifest") {
   auto folder = newRun();
   synced.clear();
   writeAt(folder, 3);
@@ -403,7 +404,7 @@ TEST_CASE("checkpoints: all that a manifest stands for is on disk before it") {
   CHECK(names[1]);
 }
 
-TEST_CASE("checkpoints: the folder of the run is synced only if no checkpoint is there before") {
+TEST_CASE("checkpoints: the run's folder is synced only if it has no complete checkpoint yet") {
   auto folder = newRun();
   auto isSynced = [&](kj::StringPtr path) {
     bool is = false;
@@ -437,7 +438,7 @@ TEST_CASE("setAsideAfter: renames newer checkpoints, and removes unfinished ones
   CHECK_FALSE(isFolder(pathAt(folder, 6)));
   CHECK_FALSE(isFolder(kj::str(pathAt(folder, 6), ".refused")));
   CHECK(newestIn(folder).refused == "");
-  // The run comes to the same point once more, and is damaged again.
+  // The run reaches the same step once more, and its checkpoint is damaged again.
   writeAt(folder, 5);
   writeFile(pathAt(folder, 5, workerPartName(0)), "damaged again");
   setAsideAfter(folder, KJ_REQUIRE_NONNULL(newest.found));

@@ -66,13 +66,13 @@ TEST_CASE("safetensors: a file that is cut short anywhere is refused") {
   auto file = smallFile();
   for (size_t bytes = 0; bytes < file.size(); bytes++) {
     INFO(bytes);
-    // A copy, so that sanitizers see reads behind the end.
+    // A copy, so that sanitizers see reads beyond the end.
     auto cut = kj::heapArray<kj::byte>(file.slice(0, bytes));
     CHECK_THROWS(tensorsIn(cut));
   }
 }
 
-TEST_CASE("safetensors: a file with bytes behind its last value is refused") {
+TEST_CASE("safetensors: a file with bytes after its last value is refused") {
   auto file = smallFile();
   auto longer = kj::heapArray<kj::byte>(file.size() + 1);
   memcpy(longer.begin(), file.begin(), file.size());
@@ -80,7 +80,7 @@ TEST_CASE("safetensors: a file with bytes behind its last value is refused") {
       tensorsIn(longer), doctest::Contains("the tensors in its header overlap, or leave bytes"));
 }
 
-TEST_CASE("safetensors: whatever bit is flipped, tensors lie within the file") {
+TEST_CASE("safetensors: a file with any flipped bit is refused, or its tensors lie within it") {
   auto file = smallFile();
   auto values = KJ_ASSERT_NONNULL(valuesIn(file));
   size_t accepted = 0;

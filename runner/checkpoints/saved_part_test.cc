@@ -51,7 +51,7 @@ kj::String whyNotRestored(T& object, kj::ArrayPtr<const kj::byte> bytes) {
   return kj::str();
 }
 
-// Shows one array.
+// An object that keeps one array.
 struct OneArray {
   kj::StringPtr name;
   configs::StateVisitor::Type type;

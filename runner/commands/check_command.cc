@@ -18,7 +18,7 @@ kj::MainFunc CheckCommand::getMain() {
 
 Validity CheckCommand::check() {
   auto all = loadAll();
-  requireSources(all, path(), commandLine);
+  requireSources(all, path(), commandLine, true);
   for (auto& line: checkStarts(all, path(), commandLine)) tell(line);
   bool open = mustLook(all);
   printWrapped(kj::str(path(), open ? ": OK so far" : ": fine",

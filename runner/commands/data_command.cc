@@ -289,10 +289,11 @@ private:
   kj::Array<uint64_t> recordsOf(
       const io::RecordDb& db, io::RecordReader& reader, kj::ArrayPtr<const kj::String> names) {
     kj::Vector<uint64_t> found;
+    auto wanted = labelsOf(className, names);
     withProgress([&](io::Progress& progress) {
       for (uint64_t i = 0; i < db.count(); ++i) {
         if (i % 1000 == 0) progress("looking for images, records", i, db.count());
-        if (className.size() > 0 && !isOfClass(reader, i, names)) continue;
+        if (className.size() > 0 && !isOfClass(reader, i, wanted)) continue;
         found.add(i);
       }
     });
@@ -306,12 +307,24 @@ private:
         db.classes(), names.size() > 0 ? "; its classes: " : "", shownNames(names));
   }
 
-  bool isOfClass(io::RecordReader& reader, uint64_t index, kj::ArrayPtr<const kj::String> names) {
+  // Returns the labels of the classes that `word` names. If there are none, `word` is the number of
+  // a class.
+  static kj::Array<kj::String> labelsOf(kj::StringPtr word, kj::ArrayPtr<const kj::String> names) {
+    kj::Vector<kj::String> labels;
+    for (auto label: kj::indices(names)) {
+      if (word == names[label]) labels.add(kj::str(label));
+    }
+    if (labels.empty()) labels.add(kj::str(word));
+    return labels.releaseAsArray();
+  }
+
+  static bool isOfClass(
+      io::RecordReader& reader, uint64_t index, kj::ArrayPtr<const kj::String> labels) {
     bool is = false;
     // A bad record is not shown. `runner data verify` names it.
     kj::runCatchingExceptions([&]() {
-      auto label = reader.read(index).label;
-      is = className == kj::str(label) || className == nameOf(names, label);
+      auto label = kj::str(reader.read(index).label);
+      for (auto& each: labels) is = is || each == label;
     });
     return is;
   }

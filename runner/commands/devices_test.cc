@@ -72,7 +72,7 @@ TEST_CASE("devices: a GPU may be named only once") {
   CHECK(tests::contains(errors, "  help: \"cuda\" means \"cuda:0\"\n"));
 }
 
-TEST_CASE("describeDevices: lists the cpu, and each GPU or why there is none") {
+TEST_CASE("describeDevices: lists the CPU, and every GPU or the reason why there is no GPU") {
   auto& found = nn::cuda::presence();
   auto told = describeDevices();
   CHECK(told.startsWith("cpu: avx"));

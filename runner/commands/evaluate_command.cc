@@ -46,6 +46,17 @@ kj::String classesOf(const TrainedModel& model) {
   return kj::str(kj::strArray(names, ", "), model.graph.classes > SHOWN ? ", …" : "");
 }
 
+// In place of the label of a name that several classes have.
+constexpr int32_t SEVERAL = -2;
+
+// Returns the number that `name` is, or -1 if it is not the number of a class.
+int32_t labelIn(kj::StringPtr name, uint classes) {
+  for (uint label = 0; label < classes; label++) {
+    if (name == kj::str(label)) return label;
+  }
+  return -1;
+}
+
 // Returns the files below `folder` with their labels: the first folder has the name of a class, or
 // its number. A `/` in the name of a class is a `_` in that of its folder. Files that are in no
 // such folder are left out.
@@ -56,15 +67,19 @@ kj::Array<ImageFileName> labelledByFolder(const TrainedModel& model, kj::StringP
   for (uint label = 0; label < model.graph.classes; label++) {
     auto name = model.className(label);
     for (char& c: name) c = c == '/' ? '_' : c;
-    labels.upsert(kj::mv(name), int32_t(label), [](int32_t&, int32_t&&) {});
+    labels.upsert(kj::mv(name), int32_t(label), [](int32_t& first, int32_t&&) { first = SEVERAL; });
   }
   size_t begin = io::withoutSlash(folder).size() + 1;
   for (auto& file: files) {
     auto inside = file.path.slice(begin);
     KJ_IF_MAYBE(slash, inside.findFirst('/')) {
       auto name = kj::heapString(inside.slice(0, *slash));
-      KJ_IF_MAYBE(label, labels.find(name)) {
-        labelled.add(ImageFileName{kj::mv(file.path), *label});
+      auto label = labels.find(name).orDefault(labelIn(name, model.graph.classes));
+      if (label == SEVERAL) {
+        configs::fail("the network has several classes ", name, ", so that the folder ", folder,
+            "/", name, " names none of them. Give the folder the number of its class");
+      } else if (label >= 0) {
+        labelled.add(ImageFileName{kj::mv(file.path), label});
       } else {
         configs::fail("the folder ", folder, "/", name,
             " has the name of no class of the network; its classes are ", classesOf(model));

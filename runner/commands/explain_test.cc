@@ -12,7 +12,8 @@ namespace {
 
 using tests::contains;
 
-// Returns the text below the values used, which are as wide as in a file.
+// Returns the plan that `explain` prints below the resolved values. Those are as wide as in the
+// file.
 kj::String planOf(kj::StringPtr file, kj::Maybe<uint> columns = nullptr,
     kj::ArrayPtr<const kj::StringPtr> settings = nullptr) {
   auto all = loadRuns(file, settings, nullptr);

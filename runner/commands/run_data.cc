@@ -67,13 +67,14 @@ kj::String dataSection(kj::StringPtr resolved) {
 
 }  // namespace
 
-void requireSources(const LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine) {
+void requireSources(
+    const LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool areThere) {
   configs::Diagnostics diagnostics;
   for (auto& run: all.runs) {
     configs::Diagnostics own;
     auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
     io::requireSource(experiment.data, own);
-    if (experiment.cluster.isHere()) io::requireSourcesHere(experiment.data, own);
+    if (areThere && experiment.cluster.isHere()) io::requireSourcesHere(experiment.data, own);
     diagnostics.addNew(own);
   }
   if (diagnostics.count() > 0) commandLine.exitError(diagnostics.format(file));
@@ -137,7 +138,7 @@ void prepareData(LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, 
       commandLine.exitError(diagnostics.format(file, terminalColumns(STDERR_FILENO)));
     }
   };
-  requireSources(all, file, commandLine);
+  requireSources(all, file, commandLine, !mayFail);
   for (auto& run: runs) {
     configs::Diagnostics own;
     requireMachineFor(KJ_ASSERT_NONNULL(run.loaded.experiment), own);

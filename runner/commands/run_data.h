@@ -7,9 +7,10 @@
 
 namespace runner {
 
-// Ends the program if the images of a run have no source, or if a run on this machine names a
-// source that is not there. `file` is the path of the experiment, for messages.
-void requireSources(const LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine);
+// Ends the program if the images of a run have no source. With `areThere`, also if a run on this
+// machine names a source that is not there. `file` is the path of the experiment, for messages.
+void requireSources(
+    const LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool areThere);
 
 // Whether the shapes of a run are known only after its data set's records are read.
 bool mustLook(const LoadedRuns& all);

@@ -35,7 +35,7 @@ TEST_CASE("updatePlan: has a row for each group, and for keys with factors of th
         "\n");
 }
 
-TEST_CASE("endlessWarmUps: reports once a warm-up that is longer than its schedule's run") {
+TEST_CASE("endlessWarmUps: reports a warm-up that is longer than the run, and only once") {
   auto file = "configs/mnist_mlp_local.toml"_kj;
   kj::StringPtr longer[] = {
       "train.steps=100", "train.schedule={ kind = \"cosine\", warmup_steps = 101 }"};

@@ -62,7 +62,8 @@ TEST_CASE(
   CHECK(kj::strArray(found.values[3], "; ") == "2");
 }
 
-TEST_CASE("differencesOf: lists that are too long for a cell have numbers, equal ones the same") {
+TEST_CASE(
+    "differencesOf: numbers lists that are too long for a cell, and gives equal lists one number") {
   kj::StringPtr texts[] = {"layers = [{ kind = \"dense\", units = 10 }, { kind = \"softmax\" }]\n",
       "layers = [{ kind = \"dense\", units = 20 }, { kind = \"softmax\" }]\n",
       "layers = [{ kind = \"dense\", units = 10 }, { kind = \"softmax\" }]\n", "a = 1\n"};

@@ -41,7 +41,7 @@ TEST_CASE("loadExperiment: the place of the data does not change the digest of a
   CHECK(moved.digest == plain.digest);
 }
 
-TEST_CASE("loadExperiment: the places of files of labels and names do not change the digest") {
+TEST_CASE("loadExperiment: the paths of labels and class names do not change the digest") {
   kj::StringPtr overrides[] = {"data.dataset=image_folder", "data.encoding=raw",
       "data.source=/here", "data.labels=/here/labels.tsv",
       "data.validation_labels=/here/validation.tsv", "data.class_names=/here/names.txt"};
@@ -55,7 +55,7 @@ TEST_CASE("loadExperiment: the places of files of labels and names do not change
   CHECK(there.digest == here.digest);
 }
 
-TEST_CASE("loadExperiment: the same experiment on other hosts is the same experiment") {
+TEST_CASE("loadExperiment: other hosts, ports and launchers do not change the digest") {
   kj::StringPtr overrides[] = {"cluster.hosts=[\"a\", \"b slots=2\"]", "cluster.interface=eth0",
       "cluster.port=7000", "cluster.start_timeout_s=600", "cluster.launcher=kubernetes",
       "cluster.image=runner:1", "cluster.kubernetes={ runs = \"runs\" }"};
@@ -65,7 +65,7 @@ TEST_CASE("loadExperiment: the same experiment on other hosts is the same experi
   CHECK(there.digest == plain.digest);
 }
 
-TEST_CASE("loadExperiment: GPUs compute in bf16 on a host with AVX2 alone") {
+TEST_CASE("loadExperiment: accepts bf16 for GPUs on a host that has only AVX2") {
   kj::StringPtr overrides[] = {
       "train.precision=bf16", "cluster.instruction_set=avx2", "cluster.devices=[\"cuda\"]"};
   load("configs/mnist_mlp_local.toml", overrides);
@@ -87,7 +87,7 @@ TEST_CASE(
   CHECK(KJ_ASSERT_NONNULL(more.experiment).expectations.size() == 1);
   CHECK(more.digest == plain.digest);
 
-  // A run's folder keeps all of it.
+  // The resolved file, which a run's folder keeps, has both sections.
   auto path = kj::str(::getenv("TEST_TMPDIR"), "/resolved_more.toml");
   writeWhole(path, more.resolved);
   auto again = load(path);
@@ -95,7 +95,7 @@ TEST_CASE(
   CHECK(again.digest == plain.digest);
 }
 
-TEST_CASE("graphOf: the networks have the numbers of parameters in their publications") {
+TEST_CASE("graphOf: the networks have the published numbers of parameters") {
   struct {
     kj::StringPtr network;
     kj::StringPtr dataset;

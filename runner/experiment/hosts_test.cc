@@ -65,7 +65,7 @@ TEST_CASE("readHosts: adds the slots of a host that is named several times, as M
   CHECK(hosts[1].slots.orDefault(0) == 5);
 }
 
-TEST_CASE("readHosts: refuses each text that is no host, and says what to write") {
+TEST_CASE("readHosts: refuses each text that is not a host, and says what to write") {
   auto check = [](kj::StringPtr text, kj::StringPtr part) {
     auto errors = Read(kj::str("[\"", text, "\"]")).errors;
     CAPTURE(errors);
@@ -92,7 +92,8 @@ TEST_CASE("readHosts: refuses each text that is no host, and says what to write"
   check("node1 max_slots=2", "unknown word `max_slots=2`");
 }
 
-// As "h0: s0 w0.0 w2.1; h1: …": the servers, then the workers with their local ranks.
+// Returns the roles of each host as "h0: s0 w0.0 w2.1; h1: …": servers, then workers with their
+// local ranks.
 kj::String placed(kj::StringPtr value, uint servers, uint serversPerProcess, uint workers) {
   auto hosts = hostsOf(value);
   auto roles = KJ_REQUIRE_NONNULL(placeRoles(hosts, servers, serversPerProcess, workers));
@@ -110,7 +111,7 @@ kj::String placed(kj::StringPtr value, uint servers, uint serversPerProcess, uin
   return kj::strArray(lines, "; ");
 }
 
-TEST_CASE("placeRoles: deals servers and workers over the hosts in turn") {
+TEST_CASE("placeRoles: distributes servers and workers over the hosts in turn") {
   CHECK(placed(R"(["a", "b"])", 1, 1, 3) == "h0: s0 w0.0 w2.1; h1: w1.0");
   CHECK(placed(R"(["a", "b", "c"])", 4, 1, 2) == "h0: s0 s3 w0.0; h1: s1 w1.0; h2: s2");
   CHECK(placed(R"(["a"])", 0, 1, 2) == "h0: w0.0 w1.1");
@@ -120,7 +121,7 @@ TEST_CASE("placeRoles: keeps servers of one process on one host") {
   CHECK(placed(R"(["a", "b"])", 5, 2, 1) == "h0: s0 s1 s4 w0.0; h1: s2 s3");
 }
 
-TEST_CASE("placeRoles: passes over hosts whose slots are taken") {
+TEST_CASE("placeRoles: skips hosts whose slots are taken") {
   CHECK(placed(R"(["a slots=1", "b slots=3", "c"])", 0, 1, 6) ==
         "h0: w0.0; h1: w1.0 w3.1 w5.2; h2: w2.0 w4.1");
 }

@@ -45,7 +45,7 @@ TEST_CASE("ModelFacts: a run that ends with an epoch has no empty epoch after it
   CHECK(course.epochs == 1);
 }
 
-TEST_CASE("ModelFacts: with whole batches alone, all epochs have the same number of steps") {
+TEST_CASE("ModelFacts: if all batches are whole, all epochs have the same number of steps") {
   // 60,000 / 128 is 468.75.
   Course discard({"train.epochs=4", "data.last_batch=discard"});
   CHECK(discard.steps == 4 * 468);

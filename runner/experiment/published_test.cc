@@ -5,7 +5,7 @@
 namespace runner {
 namespace {
 
-// The losses of the rows of `text` that are about its own values of [run].
+// The losses of those rows of `text` whose conditions its [run] meets.
 struct Kept {
   kj::Vector<double> losses;
   kj::String errors;
@@ -54,7 +54,7 @@ rows = [
   CHECK(kj::str(kept.losses) == "1, 2, 4, 6");
 }
 
-TEST_CASE("Published: reports a condition on an absent key at its place") {
+TEST_CASE("Published: reports a condition on an absent key at that key") {
   auto kept = keep(R"([published]
 source = "a page"
 rows = [{ where = { "run.worker" = 2 }, loss = 1 }]
@@ -67,7 +67,7 @@ rows = [{ where = { "run.worker" = 2 }, loss = 1 }]
 )");
 }
 
-TEST_CASE("Published: reports a condition with a string for a number at its value") {
+TEST_CASE("Published: reports a condition that compares a number with a string at that string") {
   auto kept = keep(R"([published]
 source = "a page"
 rows = [{ where = { "run.workers" = "1" }, loss = 1 }]
@@ -81,7 +81,7 @@ rows = [{ where = { "run.workers" = "1" }, loss = 1 }]
 )");
 }
 
-TEST_CASE("Published: a condition on a key of another kind is not an error, and does not hold") {
+TEST_CASE("Published: a condition on a key of another `kind` is not an error, and never holds") {
   auto kept = keep(R"([published]
 source = "a page"
 rows = [{ where = { "run.rule.momentum" = 0.9 }, loss = 1 }, { loss = 2 }]

@@ -50,7 +50,7 @@ TEST_CASE("stepTraffic: compression affects both directions only if workers upda
   CHECK(traffic.answered_bytes == doctest::Approx(MODEL_BYTES * 0.0199 * 5 / 4).epsilon(0.12));
 }
 
-TEST_CASE("network_ms: counts bytes in frames, and the overhead") {
+TEST_CASE("network_ms: counts the bytes of whole frames, and adds the overhead") {
   StepTraffic traffic{};
   traffic.link_bytes = 1448e3;
   CHECK(network_ms(traffic, {.mbit = 1000}) == doctest::Approx(12.112));

@@ -48,7 +48,7 @@ ExportedFile fileOf(kj::String path, kj::StringPtr text) {
   return {kj::mv(path), kj::heapArray<kj::byte>(text.asBytes())};
 }
 
-TEST_CASE("Export: a script must end in .py, and its weights replace no other file") {
+TEST_CASE("Export: a script must end in .py, and replaces only files that an export has written") {
   io::Scratch scratch;
   auto& torch = format("torch");
   auto misfit = [&](kj::StringPtr name) {
@@ -107,7 +107,7 @@ TEST_CASE("Export: a process that is killed leaves no old script beside new weig
   CHECK(::access(scratch.path("b").cStr(), F_OK) != 0);
 }
 
-TEST_CASE("Export: a file that cannot be written to its end leaves the old ones") {
+TEST_CASE("Export: if a file cannot be written completely, the old files stay") {
   io::Scratch scratch;
   scratch.write("a", "old"_kj.asBytes());
   constexpr size_t MOST = 100'000;

@@ -13,7 +13,7 @@ nn::NodeId add(nn::GraphBuilder& builder, kj::StringPtr name, nn::Op op, nn::Nod
   return add(builder, name, kj::mv(op), kj::arrayPtr(&input, 1));
 }
 
-TEST_CASE("Export: with its border, a pool has whole windows at the same places") {
+TEST_CASE("Export: with its border, a pool has only whole windows, and the same output size") {
   uint checked = 0;
   for (uint side = 1; side <= 12; ++side) {
     for (uint kernel = 1; kernel <= 5; ++kernel) {
@@ -45,7 +45,7 @@ TEST_CASE("Export: with its border, a pool has whole windows at the same places"
   CHECK(checked > 700);
 }
 
-TEST_CASE("Export: vectors are what dense layers give, and what is made of vectors alone") {
+TEST_CASE("vectorsOf: dense layers give vectors, and so do activations and sums of vectors") {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({3, 4, 4}, diagnostics);
   auto dense = add(builder, "fc1", nn::Dense{5, true}, 0);
@@ -71,7 +71,7 @@ TEST_CASE("Export: vectors are what dense layers give, and what is made of vecto
   CHECK_FALSE(vectors[logits]);
 }
 
-TEST_CASE("Export: a held gamma is 1, weights have PyTorch's shapes, and names are UTF-8") {
+TEST_CASE("Export: a fixed gamma is 1, weights have PyTorch's shapes, and class names are UTF-8") {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({3, 4, 4}, diagnostics);
   auto conv = add(builder, "conv", nn::Conv2d{2, 3, 1, 0, false}, 0);
@@ -92,7 +92,7 @@ TEST_CASE("Export: a held gamma is 1, weights have PyTorch's shapes, and names a
   CHECK(kj::strArray(network.classNames(), " ") == "caf\xef\xbf\xbd café 2");
 }
 
-TEST_CASE("Export: readers look through dropout") {
+TEST_CASE("Export: inputOf() and logits() skip dropout layers") {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({3, 1, 1}, diagnostics);
   auto first = add(builder, "drop1", nn::Dropout{0.5}, 0);

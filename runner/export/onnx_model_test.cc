@@ -73,7 +73,7 @@ kj::Array<float> valuesOf(const onnx::ModelProto& model, kj::StringPtr name) {
   KJ_FAIL_REQUIRE("no such constant", name);
 }
 
-TEST_CASE("ONNX: layers with weights, and the names of their arrays") {
+TEST_CASE("ONNX: a model has the layers with weights, and names their arrays") {
   nn::Op ops[] = {nn::Conv2d{2, 3, 2, 1, false}, nn::BatchNorm{1e-3f, 0.9f, true},
       nn::Activation{nn::Activation::RELU}, nn::Dropout{0.5}, nn::Dense{4, true}};
   auto network = chain({3, 5, 5}, ops);
@@ -93,7 +93,7 @@ TEST_CASE("ONNX: layers with weights, and the names of their arrays") {
   CHECK(model.opset_import(0).version() == 13);
 }
 
-TEST_CASE("ONNX: activations and scales") {
+TEST_CASE("ONNX: a model has the activations and scales") {
   nn::Op ops[] = {nn::Activation{nn::Activation::TANH}, nn::Activation{nn::Activation::SIGMOID},
       nn::Activation{nn::Activation::ELU}, nn::Activation{nn::Activation::GELU}, nn::Scale{0.25f}};
   auto model = chain({3, 1, 1}, ops).model();
@@ -112,7 +112,7 @@ TEST_CASE("ONNX: activations and scales") {
   CHECK(valuesOf(model, "scale0_factor")[0] == 0.25f);
 }
 
-TEST_CASE("ONNX: pools have explicit borders, and averages count them") {
+TEST_CASE("ONNX: pools have explicit borders, which averages include") {
   nn::Op ops[] = {nn::Pool{nn::Pool::MAX, 3, 2, 0, nn::Pool::CEIL},
       nn::Pool{nn::Pool::AVERAGE, 3, 1, 1, nn::Pool::CEIL}, nn::Dense{2, false}};
   CHECK(textOf(chain({1, 8, 5}, ops).model()) ==
@@ -123,7 +123,7 @@ TEST_CASE("ONNX: pools have explicit borders, and averages count them") {
         "Gemm(dense0_flat, dense0_weight) → logits transB=1\n");
 }
 
-TEST_CASE("ONNX: joins make images of vectors where an input is an image") {
+TEST_CASE("ONNX: sums and concatenations turn vectors into images if another input is an image") {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({2, 4, 4}, diagnostics);
   nn::NodeId images = 0;
@@ -148,7 +148,7 @@ TEST_CASE("ONNX: joins make images of vectors where an input is an image") {
         "Flatten(logits_2) → logits\n");
 }
 
-TEST_CASE("ONNX: input, output and metadata") {
+TEST_CASE("ONNX: a model describes its input, output and metadata") {
   nn::Op ops[] = {nn::Dense{2, false}};
   auto network = chain({3, 4, 5}, ops);
   network.graph.classNames = kj::arr(kj::str("cat"), kj::str("dog"));
@@ -178,7 +178,7 @@ TEST_CASE("ONNX: input, output and metadata") {
         "Softmax(dense0) → probabilities axis=1\n");
 }
 
-TEST_CASE("ONNX: a network of more than 2 GiB is refused with the way out") {
+TEST_CASE("ONNX: a network of more than 2 GiB is refused, and the message says what to do") {
   nn::Op ops[] = {nn::Dense{1u << 15, false}, nn::Dense{1u << 14, false}};
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({1, 1, 1}, diagnostics);

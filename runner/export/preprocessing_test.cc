@@ -31,7 +31,7 @@ TEST_CASE("Preprocessing: JSON names the steps that an experiment has, and no ot
   CHECK(steps.multiplies());
 }
 
-TEST_CASE("Preprocessing: the part of a mean image is the one under the centre crop") {
+TEST_CASE("Preprocessing: subtracts the part of a mean image that is under the centre crop") {
   // A crop inside the image, and crops that reach over its edges.
   for (auto mode: {io::Padding::REFLECT, io::Padding::EDGE, io::Padding::VALUE}) {
     for (uint crop: {3, 6, 9}) {

@@ -17,7 +17,7 @@ nn::NodeId add(nn::GraphBuilder& builder, kj::StringPtr name, nn::Op op, nn::Nod
   return builder.add(name, kj::mv(op), kj::arrayPtr(&input, 1), {});
 }
 
-TEST_CASE("torchNames: names that Python or PyTorch need become others, and all differ") {
+TEST_CASE("torchNames: replaces names that Python or PyTorch reserve, and makes all names differ") {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({3, 4, 4}, diagnostics);
   nn::NodeId last = 0;
@@ -35,7 +35,8 @@ TEST_CASE("pythonText: quotes, backslashes and control characters are escaped") 
   CHECK(pythonText("a \"b\" \\ c\n\x7f café") == "\"a \\\"b\\\" \\\\ c\\x0a\\x7f café\"");
 }
 
-TEST_CASE("torchNetwork: one line per layer, and a name of its own for what is read later") {
+TEST_CASE(
+    "torchNetwork: writes one line per layer, and a variable for a result that is used later") {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({3, 9, 9}, diagnostics);
   auto conv = add(builder, "conv1", nn::Conv2d{8, 3, 2, 1, false}, 0);
@@ -89,7 +90,7 @@ TEST_CASE("torchNetwork: one line per layer, and a name of its own for what is r
 )");
 }
 
-TEST_CASE("torchPreprocess: only the steps that validation has") {
+TEST_CASE("torchPreprocess: writes only the steps that validation has") {
   Preprocessing steps{.images = {1, 28, 28},
       .view = {1, 28, 28},
       .means = kj::heapArray<float>({0}),
@@ -113,7 +114,7 @@ TEST_CASE("torchPreprocess: only the steps that validation has") {
   CHECK_FALSE(contains(resized, "x = x * "));
 }
 
-TEST_CASE("torchWeights: a state dict with PyTorch's names, and a mean image beside it") {
+TEST_CASE("torchWeights: writes a state dict with PyTorch's names, and a mean image") {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({1, 2, 2}, diagnostics);
   auto conv = add(builder, "conv", nn::Conv2d{2, 2, 1, 0, true}, 0);

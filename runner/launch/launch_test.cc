@@ -22,8 +22,8 @@ struct FakeRole final: public StartedGroup {
   bool isStopped() override { return stopped; }
 };
 
-// A launch of one server and two workers, none of which is there. `then` is called when the last
-// one was started.
+// A launch of a coordinator, one server and two workers, all of them fake. Calls `then` when the
+// last one was started.
 struct FakeLaunch: public Launcher {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   LoadedExperiment loaded;
@@ -193,21 +193,21 @@ TEST_CASE("Launch: fails if a line of the coordinator is not an event") {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Silence, on a clock that the test turns.
+// Silence, by a clock that the test sets.
 
 struct TimedLaunch: public FakeLaunch {
   kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
 
   TimedLaunch(): FakeLaunch([](FakeLaunch&) {}) { begin(timer); }
-  // What waits for the timer goes before it.
+  // Destroys what waits for the timer before the timer.
   ~TimedLaunch() {
     outcome = nullptr;
     launch = nullptr;
   }
 
-  // The launcher itself is stopped for so long.
+  // The launcher itself is stopped for `time`.
   void stop(kj::Duration time) { timer.advanceTo(timer.now() + time); }
-  // It runs for so long and hears nothing.
+  // The launcher runs for `time`, and hears nothing.
   void pass(kj::Duration time) {
     for (auto end = timer.now() + time; timer.now() < end;) {
       stop(100 * kj::MILLISECONDS);
@@ -247,7 +247,7 @@ TEST_CASE("Launch: after the launcher was stopped, the coordinator does not coun
   CHECK_FALSE(launch.isOver());
   launch.pass(2 * kj::SECONDS);
   CHECK(launch.failure().startsWith("the coordinator has been silent for 5 s; "));
-  // Its job is started again, also if it has not trained yet.
+  // The job can be started again, even if it has not trained yet.
   CHECK(KJ_ASSERT_NONNULL(launch.launch).wasLost());
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("Launch: reports a silent coordinator as soon as the time-out has pass
   CHECK(launch.failure().startsWith("the coordinator has been silent for 5 s; "));
 }
 
-TEST_CASE("Launch: a coordinator that never reports fails the run, which names start_timeout_s") {
+TEST_CASE("Launch: fails if the coordinator never reports, and names start_timeout_s") {
   TimedLaunch launch;
   launch.pass(59 * kj::SECONDS);
   CHECK_FALSE(launch.isOver());
@@ -309,7 +309,7 @@ TEST_CASE("Launch: a role that is stopped before it joins fails the run after th
   };
   pass(4);
   CHECK_FALSE(launch.isOver());
-  // What continues is not lost, however often it is stopped.
+  // A role that continues in time is not lost, however often it is stopped.
   launch.roles[3]->stopped = false;
   pass(1);
   launch.roles[3]->stopped = true;
@@ -339,7 +339,7 @@ TEST_CASE("Launch: leaves it to the coordinator to watch roles that have joined"
   CHECK_FALSE(launch.isOver());
 }
 
-TEST_CASE("launch: records that there is no launcher as the failure of the run") {
+TEST_CASE("launch: if the launcher cannot be made, records the reason as the failure of the run") {
   auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", nullptr);
   RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/without_launcher")};
   makeFolders(folder.path);

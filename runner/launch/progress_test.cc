@@ -27,7 +27,7 @@ public:
 kj::String readAll(int fd, size_t size) {
   char buffer[1024];
   size_t filled = 0;
-  // The kernel hands a terminal's output on a moment later.
+  // The kernel passes a terminal's output on with a short delay.
   for (struct pollfd ready = {fd, POLLIN, 0}; filled < size && poll(&ready, 1, 5000) == 1;) {
     ssize_t n = read(fd, buffer + filled, size - filled);
     if (n <= 0) break;
@@ -89,7 +89,7 @@ kj::Maybe<Terminal> openTerminal(ushort columns, ushort rows = 24) {
   return kj::mv(terminal);
 }
 
-TEST_CASE("progressText: has all parts, or those that are known") {
+TEST_CASE("progressText: shows every part that is known") {
   Progress progress{3, 10, 1170, 3900, 812.4, 0.4123, 0.8611, 83.2};
   CHECK(progressText(progress) ==
         "epoch 3/10  step 1170/3900  812 images/s  loss 0.412  accuracy 0.861  ETA 1:23");
@@ -115,7 +115,7 @@ TEST_CASE("progressText: has neither steps nor a speed during validation") {
   CHECK(progressText(progress) == "epoch 2/2  validating  loss 0.291  accuracy 0.894");
 }
 
-TEST_CASE("progressText: has no number if neither part nor total is known") {
+TEST_CASE("progressText: leaves out numbers that are not known") {
   CHECK(progressText("waiting for another process", 0, 0) == "waiting for another process");
   CHECK(progressText("downloading x, bytes", 1200, 0) == "downloading x, bytes: 1,200");
   CHECK(progressText("importing, images", 1, 4) == "importing, images: 1 of 4 (25 %)");
@@ -182,7 +182,7 @@ TEST_CASE("ProgressLine: writes plain lines to a terminal whose cursor cannot be
       clock.time += 1 * kj::SECONDS;
       line.show("two");
       line.clear();
-      // The terminal's driver makes \r\n of \n.
+      // The terminal's driver turns \n into \r\n.
       CHECK(readAll(terminal->screen, 5) == "one\r\n");
       CHECK(isDrained(terminal->screen));
     } else {
@@ -191,12 +191,12 @@ TEST_CASE("ProgressLine: writes plain lines to a terminal whose cursor cannot be
   }
 }
 
-TEST_CASE("progressText: of a sweep says how many runs have ended, and how many of them failed") {
+TEST_CASE("progressText: for a sweep, says how many runs have ended and how many of them failed") {
   CHECK(progressText(3, 12, 1, 250.0) == "sweep 3/12 done  1 failed  ETA 4:10");
   CHECK(progressText(0, 4, 0, nullptr) == "sweep 0/4 done");
 }
 
-TEST_CASE("ProgressLine: rewrites as many of several lines as the terminal has room for") {
+TEST_CASE("ProgressLine: of several lines, rewrites as many as the terminal has room for") {
   Term term("xterm");
   KJ_IF_MAYBE(terminal, openTerminal(10, 3)) {
     HandClock clock;
@@ -212,7 +212,7 @@ TEST_CASE("ProgressLine: rewrites as many of several lines as the terminal has r
       CHECK(readAll(terminal->screen, expected.size()) == expected);
     };
     show({"a", "b"});
-    // The terminal's driver makes \r\r\n of \r\n; a carriage return more does nothing.
+    // The terminal's driver turns \r\n into \r\r\n. The additional carriage return does nothing.
     screenIs("\r\x1b[Ka\r\r\n\x1b[Kb");
     show({"one", "two", "three", "last"});
     screenIs("\r\x1b[1A\x1b[Kone\r\r\n\x1b[Ktwo\r\r\n\x1b[Klast");
@@ -252,7 +252,7 @@ TEST_CASE("ProgressLine: assumes 80 columns if the terminal does not say its wid
   }
 }
 
-TEST_CASE("WorkProgress: tells how long each part of the work still takes, once it can be told") {
+TEST_CASE("WorkProgress: shows the remaining time of each part of the work, once it is known") {
   HandClock clock;
   WorkProgress work(clock);
   CHECK(work.text("listing", 100, 1000) == "listing: 100 of 1,000 (10 %)");

@@ -25,7 +25,7 @@ public:
   kj::Vector<kj::String> lines;
 };
 
-// As "3 text". Empty for a line of the command itself.
+// Returns the line as "RANK TEXT". Empty for a line of the launching command itself.
 kj::String shown(ReadRankLine read, kj::StringPtr line) {
   KJ_IF_MAYBE(of, read(line)) return kj::str(of->rank, " ", of->text);
   return kj::str();
@@ -67,7 +67,7 @@ struct Reported {
   }
 };
 
-TEST_CASE("ranks: the first error of a rank that has lost no other role is the failure") {
+TEST_CASE("ranks: the failure is the first error of a rank that did not just lose another role") {
   Reported run;
   CHECK(run.take("1: warning: slow") == "");
   CHECK(run.take("srun: job 7 queued") == "");
@@ -75,14 +75,14 @@ TEST_CASE("ranks: the first error of a rank that has lost no other role is the f
   CHECK(run.take("1: error: lost server 0") == "");
   CHECK(run.take("0: error: the disk is full") == "server 0 on a: the disk is full");
   CHECK(Reported().take("2: error: worker 1 on c is late") == "worker 1 on c is late");
-  // What follows is about the same failure.
+  // Later errors follow from the same failure.
   CHECK(run.take("srun: error: a: task 0: Exited with exit code 1") == "");
   CHECK(run.take("2: error: the disk is full") == "");
   CHECK(
       kj::strArray(run.said.lines, "|") == "worker 0 on b: warning: slow|srun: srun: job 7 queued");
 }
 
-TEST_CASE("ranks: a program that cannot be started names rank and host") {
+TEST_CASE("ranks: the failure of a program that cannot be started names its role and host") {
   CHECK(Reported()
             .take("2: env: ‘/a/runner’: No such file or directory")
             .startsWith("worker 1 on c: env: "));
@@ -94,7 +94,8 @@ TEST_CASE("ranks: a program that cannot be started names rank and host") {
       "GLIBC_2.99"));
 }
 
-TEST_CASE("ranks: a host that ssh cannot reach is named with its role, the cause and the way out") {
+TEST_CASE(
+    "ranks: if ssh cannot reach a host, the failure names the role, the cause and what to do") {
   CHECK(Reported()
             .take("ssh: Could not resolve hostname b: Name or service not known\r")
             .startsWith("worker 0 on b: srun cannot start it: no machine of this name is known; "));
@@ -112,7 +113,7 @@ TEST_CASE("ranks: a host that ssh cannot reach is named with its role, the cause
             .startsWith("srun cannot start a role: no machine"));
 }
 
-TEST_CASE("ranks: without a rank's error, what the coordinator says is nearer to the cause") {
+TEST_CASE("ranks: without a rank's own error, the coordinator's reason takes precedence") {
   Reported run;
   CHECK(run.report.judge(0) == nullptr);
   auto failure = KJ_ASSERT_NONNULL(run.report.judge(SIGKILL));
@@ -123,7 +124,7 @@ TEST_CASE("ranks: without a rank's error, what the coordinator says is nearer to
   CHECK(KJ_ASSERT_NONNULL(run.report.judge(1 << 8)).reason == "worker 0 on b: lost server 0");
 }
 
-TEST_CASE("RankFiles: only the owner may read the secret, and both files go with the object") {
+TEST_CASE("RankFiles: only the owner may read the secret, and the destructor removes both files") {
   RunFolder folder{tests::newFolder()};
   kj::Vector<RoleGroup> processes;
   processes.add(

@@ -11,7 +11,7 @@ namespace {
 
 using tests::contains;
 
-// A run of 2 epochs and 100 steps, of which only the progress text is looked at.
+// A view of a run of 2 epochs and 100 steps. Only its texts are tested.
 class TestView final: public RunView {
 public:
   TestView(): RunView(2, 100) {}
@@ -45,7 +45,7 @@ TEST_CASE("RunView: shows the remaining time while workers train, not while they
   CHECK_FALSE(contains(validating, "ETA"));
 }
 
-TEST_CASE("RunView: says how long workers wait for records, if that is long") {
+TEST_CASE("RunView: shows the share of time that workers wait for records, if it is large") {
   TestView view;
   auto textWith = [&](double share) {
     capnp::MallocMessageBuilder message;

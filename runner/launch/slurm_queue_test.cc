@@ -45,7 +45,8 @@ kj::String why(const RunFolder& folder, kj::Maybe<SlurmJob> last) {
   return whySlurmEnded(folder, last).orDefault(kj::str("nothing"));
 }
 
-TEST_CASE("whySlurmEnded: names state, reason and way out, unless the run ended by itself") {
+TEST_CASE(
+    "whySlurmEnded: names the state, the reason and what to do, unless the run ended by itself") {
   RunFolder folder{tests::newFolder()};
   noteSlurmJob(folder, "17");
   CHECK(contains(why(folder, job("FAILED", "NonZeroExitCode")),
@@ -61,7 +62,7 @@ TEST_CASE("whySlurmEnded: names state, reason and way out, unless the run ended 
   CHECK(contains(why(folder, job("DEADLINE")), "`scontrol show job` says more"));
 }
 
-TEST_CASE("SlurmQueue: reads what squeue says, and tells a forgotten job from no answer") {
+TEST_CASE("SlurmQueue: reads squeue's output, and distinguishes a forgotten job from no answer") {
   Commands commands;
   auto io = kj::setupAsyncIo();
   SlurmQueue queue(io);

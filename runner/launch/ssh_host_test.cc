@@ -12,7 +12,7 @@ kj::String explained(std::initializer_list<kj::StringPtr> lines) {
   return explainSsh(host, "ssh -i key", texts);
 }
 
-TEST_CASE("explainSsh: finds the cause among the lines, and names the way out") {
+TEST_CASE("explainSsh: finds the cause among the lines, and says what to do") {
   CHECK(explained({"Warning: Permanently added 'node2' (ED25519) to the list of known hosts.",
             "me@node2: Permission denied (publickey,password)."}) ==
         "it takes none of this user's keys; copy one there: ssh-copy-id node2 "
@@ -27,7 +27,7 @@ TEST_CASE("explainSsh: finds the cause among the lines, and names the way out") 
             .startsWith("its disk is full; "));
 }
 
-TEST_CASE("explainSsh: passes on what it does not know, and that ssh said nothing") {
+TEST_CASE("explainSsh: passes on a cause that it does not know, and reports if ssh said nothing") {
   CHECK(
       explained({"first", "kex_exchange_identification: Connection closed"}) ==
       "kex_exchange_identification: Connection closed; try `ssh -i key node2` by hand, and remove "
@@ -35,7 +35,7 @@ TEST_CASE("explainSsh: passes on what it does not know, and that ssh said nothin
   CHECK(explained({}).startsWith("ssh ended without a word; try `ssh -i key node2` by hand"));
 }
 
-TEST_CASE("explainSsh: an ssh that cannot be started gives the reason itself") {
+TEST_CASE("explainSsh: passes on the reason why ssh cannot be started") {
   CHECK(explained({"error: cannot start sshx: No such file or directory; is it installed, and on "
                    "the path?"}) ==
         "cannot start sshx: No such file or directory; is it installed, and on the path?");

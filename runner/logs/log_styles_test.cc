@@ -168,8 +168,7 @@ TEST_CASE("mxnet: the steps at the end of an epoch have no speed line") {
   CHECK(line.slice(23).startsWith(" Node[3] Epoch[1] Batch [100]\tSpeed: 0.00 samples/sec\t"));
 }
 
-TEST_CASE(
-    "mxnet: a validation that counts the first k has a line with the name of MXNet's metric") {
+TEST_CASE("mxnet: a validation with a top-k accuracy has a line with the name of MXNet's metric") {
   Told told("mxnet");
   auto validated = [&](uint k) {
     return told(Role::WORKER, 2, [&](Event::Builder event) {
@@ -187,7 +186,7 @@ TEST_CASE(
   CHECK(lines.endsWith(" Node[2] Epoch[3] Validation-top_k_accuracy_5=0.812346\n"));
 }
 
-TEST_CASE("LogStyle: each style counts and writes as often as its system did") {
+TEST_CASE("LogStyle: each style counts steps and writes lines as its original system did") {
   CHECK(style("mxnet").every == 50);
   CHECK(style("tf_replica").every == 1);
   CHECK(style("tf_aws").every == 100);

@@ -36,7 +36,7 @@ RunFolder brokenRun(kj::StringPtr name) {
   return folder;
 }
 
-TEST_CASE("recordEnding: every file of the run states the reason, and the record reads it") {
+TEST_CASE("recordEnding: every log of the run states the reason, and readRunRecord() returns it") {
   auto folder = brokenRun("failed");
   recordEnding(folder, LOG_STYLES[0], Ending::FAILED, "worker 0: the loss is nan");
   auto record = readRunRecord(folder.path);
@@ -82,7 +82,7 @@ TEST_CASE("recordEnding: a run that has finished stays finished, whatever is rep
   CHECK_FALSE(contains(readWhole(folder.log(), TEXT_BYTES_MAX), "silent"));
 }
 
-TEST_CASE("removeEnding: a run that goes on has not ended") {
+TEST_CASE("removeEnding: removes the end from a run's events, so that the run can go on") {
   auto folder = brokenRun("goes_on");
   auto before = readWhole(folder.events(), TEXT_BYTES_MAX);
   recordEnding(folder, LOG_STYLES[0], Ending::INTERRUPTED, "received SIGTERM");
@@ -95,7 +95,7 @@ TEST_CASE("removeEnding: a run that goes on has not ended") {
   CHECK(KJ_ASSERT_NONNULL(outcome.failure) == "coordinator: cannot listen");
 }
 
-TEST_CASE("recordEnding: returns what ended the run first") {
+TEST_CASE("recordEnding: a second call returns what ended the run first") {
   auto folder = brokenRun("twice");
   auto first = recordEnding(folder, LOG_STYLES[0], Ending::FAILED, "worker 0: killed");
   CHECK(KJ_ASSERT_NONNULL(first.failure) == "worker 0: killed");
@@ -104,7 +104,7 @@ TEST_CASE("recordEnding: returns what ended the run first") {
   CHECK(second.interruption == nullptr);
 }
 
-TEST_CASE("RunLog: writes nothing after the access is closed, and throws") {
+TEST_CASE("RunLog: throws and writes nothing after its access is closed") {
   auto folder = newFolder("closed");
   auto access = kj::atomicRefcounted<LogAccess>();
   RunLog log(folder, LOG_STYLES[0], RunLog::toNobody(), nullptr, kj::atomicAddRef(*access));

@@ -25,7 +25,7 @@ TEST_CASE("newRunFolder: counts on from the largest run number, and ignores othe
   CHECK(newRunFolder(runs, "x").path == kj::str(runs, "/x/42"));
 }
 
-TEST_CASE("newRunFolder: works beside a link that a killed process has left") {
+TEST_CASE("newRunFolder: works despite a temporary link that a killed process has left") {
   auto runs = tests::newFolder();
   makeFolders(kj::str(runs, "/x"));
   KJ_SYSCALL(::symlink("7", kj::str(runs, "/x/.last-1").cStr()));
@@ -55,7 +55,7 @@ TEST_CASE("lastHolderOf: names the process that has the lock, and how it ended")
   auto ended = read();
   CHECK(ended.isInBackground);
   CHECK(KJ_ASSERT_NONNULL(ended.exitCode) == 130);
-  // The next one begins anew.
+  // The next holder starts without these notes.
   auto lock = take();
   CHECK_FALSE(read().isInBackground);
   CHECK(read().exitCode == nullptr);
@@ -71,7 +71,7 @@ TEST_CASE("holderOf: names the machine of a process that is not on this one") {
   CHECK(holderOf(folder) == "process 4711");
 }
 
-TEST_CASE("isHeld: a folder is held while a lock of it lives, and asking takes no lock") {
+TEST_CASE("isHeld: is true while somebody holds the folder's lock, and does not take the lock") {
   RunFolder folder{tests::newFolder()};
   CHECK_FALSE(isHeld(folder));
   // No file was made.
@@ -94,7 +94,8 @@ TEST_CASE("isHeld: a folder is held while a lock of it lives, and asking takes n
   CHECK(refused == 0);
 }
 
-TEST_CASE("newRunFolder: names a file or a folder in the way, which stays, and makes nothing") {
+TEST_CASE(
+    "newRunFolder: names a file or a folder that is in the way, keeps it, and makes nothing") {
   auto runs = tests::newFolder();
   auto refusal = [&]() {
     auto e = kj::runCatchingExceptions([&]() { newRunFolder(runs, "x"); });

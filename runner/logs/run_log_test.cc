@@ -19,13 +19,13 @@ using tests::writeFile;
 
 constexpr kj::StringPtr SPEED = "\"speed\":"_kj;
 
-// The log of a run in a new folder. Its events go on from where the last one ended.
+// The log of a run in a new folder. Each event comes half a second after the one before.
 struct LoggedRun {
   const LogStyle& style;
   RunFolder folder{tests::newFolder()};
   kj::Maybe<RunLog> log;
   double time_s = 1.7e9;
-  uint64_t events_bytes = 0;  // at note()
+  uint64_t events_bytes = 0;  // when note() was called
   LogExtents logs;
 
   explicit LoggedRun(const LogStyle& style): style(style) {
@@ -50,7 +50,7 @@ struct LoggedRun {
     }
   }
 
-  // Worker `rank` logs the steps before `end`.
+  // Worker `rank` logs the steps from `begin` to `end` - 1.
   void train(uint rank, uint64_t begin, uint64_t end) {
     for (uint64_t step = begin; step < end; step++) {
       append(Role::WORKER, rank, [&](auto event) {
@@ -79,7 +79,7 @@ struct LoggedRun {
     append(Role::COORDINATOR, 0, [](auto event) { event.initFinished().setWeightsSha256("0123"); });
   }
 
-  // A checkpoint is made here.
+  // Notes what a checkpoint that is made now would record.
   void note() {
     auto& now = KJ_ASSERT_NONNULL(log);
     events_bytes = now.events_bytes();
@@ -88,7 +88,7 @@ struct LoggedRun {
     for (auto& file: logs.files) file.crc32 = sums.of(file.name, file.bytes, file.name);
   }
 
-  // The run was lost, and goes on from the checkpoint.
+  // The run is lost, and resumes from what note() has noted.
   void resume(const LogStyle& style, bool hasBoard) {
     log = nullptr;
     kj::Maybe<TensorBoard> board;
@@ -147,17 +147,17 @@ void checkGoesOn(kj::FunctionParam<void(LoggedRun&)> change) {
       CAPTURE(file.cStr());
       CHECK(std::find(found.begin(), found.end(), file) != found.end());
     }
-    // Of the role that only the lost part names.
+    // The files of worker 2, which only the lost part names.
     CHECK(readFile(run.folder.roleLog("worker", 2)).size() < 200);
     CHECK_FALSE(isFolder(kj::str(run.folder.tensorboard(), "/worker-2")));
   }
 }
 
-TEST_CASE("RunLog: the logs of a run that goes on have no gap and no line twice") {
+TEST_CASE("RunLog: the logs of a resumed run have no gap and no repeated line") {
   checkGoesOn([](LoggedRun&) {});
 }
 
-TEST_CASE("RunLog: if a log of a run that goes on has changed, all are made anew") {
+TEST_CASE("RunLog: if a log of a resumed run has changed, all logs are written again") {
   checkGoesOn([](LoggedRun& run) {
     auto text = readFile(run.folder.roleLog("worker", 0));
     text[text.size() / 4] ^= 1;
@@ -165,15 +165,15 @@ TEST_CASE("RunLog: if a log of a run that goes on has changed, all are made anew
   });
 }
 
-TEST_CASE("RunLog: if a log of a run that goes on is gone, all are made anew") {
+TEST_CASE("RunLog: if a log of a resumed run is missing, all logs are written again") {
   checkGoesOn([](LoggedRun& run) { ::unlink(run.folder.roleLog("worker", 1).cStr()); });
 }
 
-TEST_CASE("RunLog: if the checkpoint does not know the logs, all are made anew") {
+TEST_CASE("RunLog: if the checkpoint does not know the logs, all logs are written again") {
   checkGoesOn([](LoggedRun& run) { run.logs = {}; });
 }
 
-TEST_CASE("RunLog: a run that goes on does not read its events of speed") {
+TEST_CASE("RunLog: a resumed run does not read its old `speed` events") {
   LoggedRun run(LOG_STYLES[0]);
   trainAndLose(run);
   auto events = readFile(run.folder.events());
@@ -187,7 +187,7 @@ TEST_CASE("RunLog: a run that goes on does not read its events of speed") {
   CHECK_THROWS(run.resume(run.style, true));
 }
 
-TEST_CASE("RunLog: a run that goes on in another style has all lines in that style") {
+TEST_CASE("RunLog: a run that is resumed in another style has all lines in that style") {
   LoggedRun run(LOG_STYLES[0]);
   trainAndLose(run);
   auto before = readFile(run.folder.log());
@@ -199,7 +199,7 @@ TEST_CASE("RunLog: a run that goes on in another style has all lines in that sty
   CHECK(readFile(run.folder.log()) == readFile(other.folder.log()));
 }
 
-TEST_CASE("RunLog: a run that goes on with TensorBoard has its curves from the beginning") {
+TEST_CASE("RunLog: a run that is resumed with TensorBoard has its curves from the beginning") {
   LoggedRun run(LOG_STYLES[0]);
   trainAndLose(run);
   run.resume(run.style, true);

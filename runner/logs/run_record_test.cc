@@ -130,7 +130,7 @@ TEST_CASE(
   CHECK(record.counted[0].staleness[1] == 2);
 }
 
-TEST_CASE("readRunRecord: weights means over workers by images, and adds speeds") {
+TEST_CASE("readRunRecord: weights the means of workers by their images, and adds up their speeds") {
   Events events("workers");
   events.start(2);
   events.train(0, 1, 300, 0.5, 1);
@@ -167,7 +167,8 @@ TEST_CASE("readRunRecord: weights means over workers by images, and adds speeds"
   CHECK(KJ_ASSERT_NONNULL(epoch.validationAccuracy) == doctest::Approx(0.7));
 }
 
-TEST_CASE("readRunRecord: a top-k accuracy is that of all workers, and belongs to its k") {
+TEST_CASE(
+    "readRunRecord: averages the top-k accuracy over workers, and has it only for its own k") {
   Events events("top_k");
   events.start(2);
   events.validateTopK(0, 1, 5, 0.5);
@@ -180,7 +181,7 @@ TEST_CASE("readRunRecord: a top-k accuracy is that of all workers, and belongs t
   CHECK(record.epochRecords[1].topKAccuracy(5) == nullptr);
 }
 
-TEST_CASE("formatEvent: a validation without log.top_k has the fields that it always had") {
+TEST_CASE("formatEvent: a validation without log.top_k has no fields for it") {
   capnp::MallocMessageBuilder message;
   auto event = message.initRoot<Event>();
   event.initValidated().setEpoch(1);

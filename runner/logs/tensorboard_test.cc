@@ -53,7 +53,7 @@ TEST_CASE("TensorBoard: writes points of several curves as one record") {
         "15000080bf");
 }
 
-TEST_CASE("TensorBoard: each worker has its own folder, and the common figures have one") {
+TEST_CASE("TensorBoard: each worker has its own folder, and their common figures have another") {
   auto folder = kj::str(::getenv("TEST_TMPDIR"), "/board");
   TensorBoard board(folder);
   capnp::MallocMessageBuilder message;

@@ -12,7 +12,8 @@ using kj::uint;
 using tests::contains;
 using tests::countOf;
 
-// So many classes of ten images. Class i is recognized i % 11 times, otherwise taken for the next.
+// Returns the cells of `classes` classes of ten images. Class i is recognized i % 11 times, and
+// otherwise taken for the next class.
 kj::Array<nn::ConfusionCell> cellsOf(uint classes) {
   kj::Vector<nn::ConfusionCell> cells;
   for (uint i = 0; i < classes; i++) {
@@ -27,7 +28,8 @@ kj::Array<nn::ConfusionCell> cellsOf(uint classes) {
   return cells.releaseAsArray();
 }
 
-TEST_CASE("classReport: has the worst class first, and what it was taken for most often") {
+TEST_CASE(
+    "classReport: lists the worst class first, and what each class was taken for most often") {
   auto page = classReport({{0, 0, 8}, {0, 1, 1}, {0, 2, 1}, {2, 0, 3}, {2, 1, 4}, {2, 2, 3}});
   CHECK(contains(page, "20 images of 2 classes, the worst class first."));
   CHECK(contains(page,
@@ -50,7 +52,7 @@ TEST_CASE("classReport: up to 100 classes have a heat map, with one square per c
   auto page = classReport({{0, 0, 8}, {0, 2, 2}, {2, 2, 5}});
   CHECK(countOf(page, "<rect ") == 3);
   CHECK(countOf(page, "<rect class=\"wrong\"") == 1);
-  // The root of the share 0.2.
+  // The opacity is the square root of the share, which is 0.2.
   CHECK(contains(page, "fill-opacity=\"0.45\"><title>0 taken for 2: 2 images, 20.0 %</title>"));
   CHECK(contains(page, "<title>2 recognized: 5 images, 100.0 %</title>"));
   // Three names at each side, and three numbers of images.
@@ -65,7 +67,7 @@ TEST_CASE("classReport: up to 100 classes have a heat map, with one square per c
   CHECK(countOf(large, "<text ") < 100);
 }
 
-TEST_CASE("classReport: counts the classes below the first 50, and lists the confusions of many") {
+TEST_CASE("classReport: of many classes, shows 50, counts the others and lists the confusions") {
   auto page = classReport(cellsOf(120));
   CHECK_FALSE(contains(page, "<svg"));
   // Classes 0, 11, … are never recognized. The table ends with the last class of accuracy 0.4.

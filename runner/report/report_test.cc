@@ -90,7 +90,7 @@ TEST_CASE("reportHtml: names what could not be read") {
   CHECK(contains(reportHtml("x", one), "<p>the table of the log is left out: &lt;odd&gt;</p>"));
 }
 
-TEST_CASE("reportHtml: a run by steps shows the thinned steps of its log, and its validations") {
+TEST_CASE("reportHtml: a run that logs steps shows some of them, and its validations") {
   auto one = kj::arr(run("x", 0.9, 0.1));
   auto rows = kj::heapArray<StepRow>(100);
   for (uint i = 0; i < 100; i++) rows[i].step = i + 1;
@@ -149,7 +149,8 @@ kj::String titlesOf(kj::ArrayPtr<const ReportedRun> runs) {
   return kj::strArray(titles, "");
 }
 
-TEST_CASE("chartsOf: one run has training and validation in one chart, several have a line each") {
+TEST_CASE(
+    "chartsOf: one run has training and validation in one chart, several runs have two charts") {
   CHECK(titlesOf(kj::arr(run("a", 0.9, 0.1))) == "Accuracy: 2; Loss: 2; Images/s of the job: 1; ");
   CHECK(titlesOf(two(run("a", 0.9, 0.1), run("b", 0.8, 0.2))) ==
         "Validation accuracy: 2; Training accuracy: 2; Validation loss: 2; Training loss: 2; "
@@ -168,13 +169,13 @@ TEST_CASE("chartsOf: each top_k has a chart, with a line per run that counts it"
   CHECK(charts[1].series[0].points[1].y == 0.95);
 }
 
-TEST_CASE("chartsOf: a run that diverged does not press the others onto the axis") {
+TEST_CASE("chartsOf: cuts off the loss of a run that diverged, so that the others stay visible") {
   auto charts = chartsOf(two(run("a", 0.9, 0.5), run("b", 0.1, 1e9)));
   CHECK(charts[2].title == "Validation loss (cut off above)");
   CHECK(charts[2].y.atMost == 2);
 }
 
-TEST_CASE("chartsOf: the speed has one point per report of all workers that there are") {
+TEST_CASE("chartsOf: adds up the speeds that the current workers report into one point") {
   auto one = kj::arr(run("a", 0.9, 0.5));
   auto speeds = kj::heapArrayBuilder<SpeedRecord>(5);
   for (uint i = 0; i < 4; i++) {

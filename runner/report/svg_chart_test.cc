@@ -49,7 +49,7 @@ TEST_CASE("drawChart: one point is a mark without a line, and nan and infinite v
   CHECK(countOf(draw(series("a", nullptr)), "class=\"mark\"") == 0);
 }
 
-TEST_CASE("drawChart: looks differ without colours, and published figures are hollow") {
+TEST_CASE("drawChart: lines differ even without colours, and published figures are hollow marks") {
   auto first = draw(series("a", {{1, 0}, {2, 1}}, 0));
   auto second = draw(series("a", {{1, 0}, {2, 1}}, 1));
   CHECK(countOf(first, "stroke-dasharray") == 0);

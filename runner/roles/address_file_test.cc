@@ -18,7 +18,8 @@ RunFolder newFolder(kj::StringPtr name) {
   return folder;
 }
 
-TEST_CASE("AddressFile: says where the coordinator is, to its owner alone, while it lives") {
+TEST_CASE(
+    "AddressFile: only its owner can read the coordinator's address, while the object lives") {
   auto folder = newFolder("lives");
   CHECK(readAddressFile(folder) == nullptr);
   auto secret = rpc::Secret::random();
@@ -34,7 +35,7 @@ TEST_CASE("AddressFile: says where the coordinator is, to its owner alone, while
   CHECK(readAddressFile(folder) == nullptr);
 }
 
-TEST_CASE("AddressFile: replaces one that is left over, and may be without a secret") {
+TEST_CASE("AddressFile: replaces a file that is left over, and need not hold a secret") {
   auto folder = newFolder("left");
   writeWhole(folder.address(), "10.0.0.4:7000\n");
   AddressFile file(folder, {kj::str("10.0.0.5:7001")});
@@ -43,7 +44,7 @@ TEST_CASE("AddressFile: replaces one that is left over, and may be without a sec
   CHECK_FALSE(place.secret.isSet());
 }
 
-TEST_CASE("AddressFile: what others may read, or what says something else, is refused") {
+TEST_CASE("readAddressFile: refuses a file that others may read, or that holds no valid address") {
   auto folder = newFolder("refused");
   auto refused = [&](kj::StringPtr text, mode_t mode) {
     writeWhole(folder.address(), text);

@@ -9,7 +9,7 @@ kj::TimePoint at(int64_t ms) {
   return kj::origin<kj::TimePoint>() + ms * kj::MILLISECONDS;
 }
 
-TEST_CASE("ClockOffset: takes the middle of the quickest answer") {
+TEST_CASE("ClockOffset: assumes that the quickest answer was given halfway") {
   ClockOffset offset;
   CHECK(offset.get() == 0 * kj::MILLISECONDS);
   offset.hear(at(100), at(120), at(1115));

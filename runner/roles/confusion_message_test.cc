@@ -27,11 +27,11 @@ TEST_CASE("cellsOf: returns the cells that were sent") {
   CHECK(cells[1].label == 1);
   CHECK(cells[1].predicted == 0);
   CHECK(cells[1].images == 2);
-  // Most validations bring none.
+  // Most validations send no cells.
   CHECK(sent(nullptr, 100).size() == 0);
 }
 
-TEST_CASE("cellsOf: refuses cells that no validation of these images makes") {
+TEST_CASE("cellsOf: refuses cells that no validation of so many images can produce") {
   CHECK(isRefused({{0, 0, 1}, {0, 1, 1}}, 1));
   CHECK(isRefused({{0, 0, 5}}, 6));
   CHECK(isRefused({{0, 0, 7}}, 6));

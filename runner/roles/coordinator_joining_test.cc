@@ -29,7 +29,7 @@ TEST_CASE("Job: names those who were refused if a role is missing later") {
         "not start, or raise cluster.start_timeout_s");
 }
 
-TEST_CASE("Job: tells for which roles it waits, at growing intervals") {
+TEST_CASE("Job: reports which roles it waits for, at growing intervals") {
   TestJob job("waiting");
   // Returns the seconds of waiting that a line names.
   auto lines = [&]() {
@@ -85,7 +85,7 @@ TEST_CASE("Job: leaves it to a launcher to judge whether roles join in time") {
   CHECK_FALSE(job.over.poll(job.waitScope));
 }
 
-TEST_CASE("Job: gives roles without an index the lowest one that is free, in their order") {
+TEST_CASE("Job: gives a role without an index the lowest free index of its kind") {
   TestJob job("free_places", "cluster.silence_timeout_s=20");
   auto take = [&](Role role, kj::StringPtr digest) {
     auto request = job.job->bootstrap().takeIndexRequest();

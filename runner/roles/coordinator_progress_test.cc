@@ -38,7 +38,7 @@ Told lastTold(TestJob& job) {
   return told;
 }
 
-TEST_CASE("Job: the progress takes epoch, step and figures from one event, and invents none") {
+TEST_CASE("Job: progress has epoch, step and figures of one event, and no figures before that") {
   TestJob job("progress");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);

@@ -1,4 +1,4 @@
-// How a coordinator has a job saved.
+// How a coordinator saves a job.
 #include <doctest/doctest.h>
 
 #include "runner/roles/test_job.h"
@@ -6,7 +6,7 @@
 namespace runner {
 namespace {
 
-// Lets the workers stand still to be saved.
+// Lets both workers stop to be saved.
 void standStill(TestJob& job, Session::Client& first, Session::Client& second) {
   auto one = meet(first, 0, 0, MeetingPoint::SAVED);
   CHECK_FALSE(one.poll(job.waitScope));
@@ -25,7 +25,7 @@ void sendPiece(TestJob& job, Session::Client& session, Part part, uint index, ui
   request.send().wait(job.waitScope);
 }
 
-TEST_CASE("Job: workers that stand still to be saved go on before their parts have come") {
+TEST_CASE("Job: workers that stop to be saved continue before their parts have arrived") {
   TestJob job("saved");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);

@@ -8,7 +8,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("Job: tells a role with the same settings but other records that its images differ") {
+TEST_CASE("Job: refuses a role with the same settings but other images, and says so") {
   TestJob job("images");
   auto request = job.job->bootstrap().joinRequest();
   request.setRole(Role::WORKER);
@@ -49,7 +49,8 @@ TEST_CASE("Job: answers a heartbeat with the coordinator's monotonic clock") {
   CHECK(there <= clock.now());
 }
 
-TEST_CASE("Job: all roles start when the servers serve, and learn their addresses and names") {
+TEST_CASE(
+    "Job: roles start once the servers are ready, and learn the servers' addresses and names") {
   TestJob job("start");
   auto server = job.join(Role::SERVER, 0, job.loaded.digest, VERSION, "node2").wait(job.waitScope);
   auto first = job.join(Role::WORKER, 0);
@@ -90,7 +91,7 @@ TEST_CASE("Job: logs the servers' counts after each epoch, with a line about dro
   again.wait(job.waitScope);
 }
 
-TEST_CASE("Job: writes the confusion of all parts, and refuses one of other images") {
+TEST_CASE("Job: adds up the confusion of all workers, and refuses cells that do not fit") {
   TestJob job("confusion");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
@@ -197,7 +198,7 @@ TEST_CASE("Job: fails at once if the run's folder is removed or renamed, and say
     REQUIRE(::rename(job.folder.path.cStr(), other.cStr()) == 0);
   };
   kj::String failure;
-  SUBCASE("when it looks") {
+  SUBCASE("when it checks the folder") {
     renameTo("-seen");
     job.pass(2 * kj::SECONDS);
     failure = job.failure();

@@ -97,7 +97,7 @@ TEST_CASE("TF_CONFIG: master is an old name of chief, and an index may be a text
         "coordinator and worker 0 listens at a:1, coordinator at a:1 (TF_CONFIG: chief)");
 }
 
-TEST_CASE("TF_CONFIG: without a chief, worker 0 carries the coordinator") {
+TEST_CASE("TF_CONFIG: without a chief, worker 0 also runs the coordinator") {
   CHECK(byTask(WORKERS, "\"type\": \"worker\", \"index\": 0") ==
         "coordinator and worker 0 listens at a:1, coordinator at a:1, on one host (TF_CONFIG: "
         "worker 0 of 3)");
@@ -111,7 +111,7 @@ TEST_CASE("TF_CONFIG: an evaluator is refused with the command to use") {
   CHECK(contains(why, "`runner table FOLDER`"));
 }
 
-TEST_CASE("TF_CONFIG: counts that differ from the file name the --set to use") {
+TEST_CASE("TF_CONFIG: if its counts differ from the file, the message says which --set to use") {
   auto task = "\"type\": \"chief\", \"index\": 0"_kj;
   CHECK(refusedTask(CHIEF, task, {.servers = 2, .workers = 2}) ==
         "TF_CONFIG: 1 server and 3 workers, but the file asks for 2 servers and 2 workers. Start "
@@ -120,7 +120,7 @@ TEST_CASE("TF_CONFIG: counts that differ from the file name the --set to use") {
       "Start every role with --set cluster.workers=3, or"));
 }
 
-TEST_CASE("TF_CONFIG: what is wrong with it is named with its place") {
+TEST_CASE("TF_CONFIG: a message about a mistake names its place") {
   auto refused = [](kj::StringPtr text, kj::StringPtr why) {
     INFO(text);
     auto said = refusal({{"TF_CONFIG", text}});
@@ -150,7 +150,7 @@ TEST_CASE("TF_CONFIG: what is wrong with it is named with its place") {
       "more than one chief");
 }
 
-TEST_CASE("flags of TensorFlow's examples: worker 0 carries the coordinator") {
+TEST_CASE("flags of TensorFlow's examples: worker 0 also runs the coordinator") {
   auto find = [](kj::StringPtr job, kj::StringPtr index) {
     return described({{"--ps_hosts", "a:1"}, {"--worker_hosts", "b:1, c:1"}, {"--job_name", job},
                          {"--task_index", index}},
@@ -165,7 +165,7 @@ TEST_CASE("flags of TensorFlow's examples: worker 0 carries the coordinator") {
         "worker 1 listens at c:1, coordinator at b:1 (--job_name=worker --task_index=1)");
 }
 
-TEST_CASE("flags of TensorFlow's examples: what is missing or wrong is named") {
+TEST_CASE("flags of TensorFlow's examples: a missing or wrong flag is named") {
   CHECK(contains(refusal({{"--ps_hosts", "a:1"}}), "--worker_hosts is missing: "));
   CHECK(contains(
       refusal({{"--worker_hosts", "a:1"}, {"--job_name", "ps"}}), "--task_index is missing: "));
@@ -192,21 +192,22 @@ kj::Array<Setting> dmlc(kj::StringPtr role, std::initializer_list<Setting> more 
   return all.releaseAsArray();
 }
 
-TEST_CASE("DMLC: the scheduler is the coordinator, and others get ranks as they come") {
+TEST_CASE(
+    "DMLC: the scheduler is the coordinator, and other roles get their index when they join") {
   CHECK(described(dmlc("scheduler")) ==
         "coordinator listens at 10.0.0.4:9091, coordinator at 10.0.0.4:9091 (DMLC_ROLE=scheduler)");
   CHECK(described(dmlc("server")) == "server, coordinator at 10.0.0.4:9091 (DMLC_ROLE=server)");
   CHECK(described(dmlc("worker")) == "worker, coordinator at 10.0.0.4:9091 (DMLC_ROLE=worker)");
 }
 
-TEST_CASE("DMLC: the variables with an index give it") {
+TEST_CASE("DMLC: DMLC_WORKER_ID and DMLC_SERVER_ID set the index") {
   CHECK(described(dmlc("worker", {{"DMLC_WORKER_ID", "2"}, {"DMLC_SERVER_ID", "7"}})) ==
         "worker 2, coordinator at 10.0.0.4:9091 (DMLC_ROLE=worker DMLC_WORKER_ID=2)");
   CHECK(described(dmlc("server", {{"DMLC_SERVER_ID", "0"}})) ==
         "server 0, coordinator at 10.0.0.4:9091 (DMLC_ROLE=server DMLC_SERVER_ID=0)");
 }
 
-TEST_CASE("DMLC: what is missing or wrong is named") {
+TEST_CASE("DMLC: a missing or wrong variable is named") {
   CHECK(contains(refusal(dmlc("helper")), "DMLC_ROLE is `helper`: set it to scheduler, "));
   CHECK(contains(refusal({{"DMLC_ROLE", "worker"}}), "DMLC_PS_ROOT_URI is not set, but DMLC_ROLE"));
   CHECK(contains(refusal({{"DMLC_PS_ROOT_URI", "a"}}), "but DMLC_ROLE is not set"));
@@ -227,7 +228,7 @@ kj::String ofRank(kj::StringPtr rank, Job job = {}) {
       job);
 }
 
-TEST_CASE("OpenMPI: ranks are the coordinator, then servers, then workers") {
+TEST_CASE("OpenMPI: rank 0 is the coordinator, followed by servers and then by workers") {
   CHECK(ofRank("0") ==
         "coordinator, meets in the folder, on one host (OMPI_COMM_WORLD_RANK: rank 0 of 5)");
   CHECK(ofRank("1") ==
@@ -236,20 +237,20 @@ TEST_CASE("OpenMPI: ranks are the coordinator, then servers, then workers") {
         "worker 2, meets in the folder, on one host (OMPI_COMM_WORLD_RANK: rank 4 of 5)");
 }
 
-TEST_CASE("OpenMPI: with a coordinator elsewhere, ranks are servers, then workers") {
+TEST_CASE("OpenMPI: if the coordinator runs elsewhere, the ranks are servers, then workers") {
   CHECK(ofRank("0", {.workers = 4, .isCoordinatorGiven = true}) ==
         "server 0, on one host (OMPI_COMM_WORLD_RANK: rank 0 of 5)");
   CHECK(ofRank("1", {.workers = 4, .isCoordinatorGiven = true}) ==
         "worker 0, on one host (OMPI_COMM_WORLD_RANK: rank 1 of 5)");
 }
 
-TEST_CASE("OpenMPI: a rank of servers is a process of servers") {
+TEST_CASE("OpenMPI: one rank runs all servers of a process") {
   Job job{.servers = 4, .workers = 2, .serversPerProcess = 2};
   CHECK(contains(ofRank("2", job), "server 2, "));
   CHECK(contains(ofRank("3", job), "worker 0, "));
 }
 
-TEST_CASE("MPICH and Slurm: the same by their own variables") {
+TEST_CASE("MPICH and Slurm: ranks have the same roles, by variables of their own") {
   CHECK(described({{"PMI_RANK", "1"}, {"PMI_SIZE", "5"}, {"MPI_LOCALNRANKS", "2"}}) ==
         "server 0, meets in the folder (PMI_RANK: rank 1 of 5)");
   CHECK(described({{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "5"}, {"SLURM_NNODES", "4"}}) ==
@@ -258,7 +259,7 @@ TEST_CASE("MPICH and Slurm: the same by their own variables") {
       "on one host"));
 }
 
-TEST_CASE("ranks: a wrong number of them names how many to start") {
+TEST_CASE("ranks: if their number is wrong, the message says how many to start") {
   CHECK(contains(refusal({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}),
       "PMI_SIZE is 4, but the job has 5 processes: the coordinator, 1 of servers and 3 of workers. "
       "Start 5, or start every role with --set cluster.workers=2"));
@@ -269,7 +270,7 @@ TEST_CASE("ranks: a wrong number of them names how many to start") {
   CHECK(contains(refusal({{"SLURM_PROCID", "1"}}), "SLURM_NTASKS is not set, but SLURM_PROCID is"));
 }
 
-TEST_CASE("what a user has set comes before what a launcher has set") {
+TEST_CASE("what a user has set takes precedence over what a launcher has set") {
   kj::Vector<Setting> all;
   auto tf = tfConfig(CHIEF, "\"type\": \"chief\", \"index\": 0");
   CHECK(described(all) == "none");
@@ -289,7 +290,7 @@ TEST_CASE("what a user has set comes before what a launcher has set") {
       "(--job_name=ps");
 }
 
-TEST_CASE("an environment that says where the coordinator is takes no --coordinator") {
+TEST_CASE("--coordinator is refused if the environment says where the coordinator is") {
   CHECK(refusal(dmlc("worker"), {.isCoordinatorGiven = true}) ==
         "leave out --coordinator: it is at 10.0.0.4:9091 (DMLC_ROLE=worker)");
 }

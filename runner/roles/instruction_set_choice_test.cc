@@ -15,7 +15,7 @@ struct Loop {
   kj::WaitScope scope{loop};
 };
 
-TEST_CASE("auto is known when all workers have joined, and is what all of them have") {
+TEST_CASE("auto is decided when all workers have joined, and is a level that all of them have") {
   for (auto first: {"avx2"_kj, "avx512"_kj, "avx512_amx"_kj}) {
     for (auto second: {"avx2"_kj, "avx512"_kj, "avx512_amx"_kj}) {
       Loop loop;
@@ -32,7 +32,7 @@ TEST_CASE("auto is known when all workers have joined, and is what all of them h
   }
 }
 
-TEST_CASE("auto leaves AMX alone where it changes nothing") {
+TEST_CASE("auto does not choose AMX where it changes nothing") {
   Loop loop;
   InstructionSetChoice choice("auto", "avx512", 1);
   choice.offer("worker 0 on node1", "avx512_amx");
@@ -48,14 +48,14 @@ TEST_CASE("a host without AMX takes part in a job with AMX, but one without AVX-
   CHECK(KJ_REQUIRE_NONNULL(choice.level()) == "avx512_amx");
 }
 
-TEST_CASE("auto is known at once if all workers run on this machine") {
+TEST_CASE("auto is decided at once if all workers run on this machine") {
   Loop loop;
   InstructionSetChoice choice("auto", "avx512_amx", 0);
   choice.whenKnown().wait(loop.scope);
   CHECK(KJ_REQUIRE_NONNULL(choice.level()) == nn::offeredInstructionSet());
 }
 
-TEST_CASE("a worker whose host lacks the named instruction set is refused with the way out") {
+TEST_CASE("a worker whose host lacks the named instruction set is refused and told what to do") {
   Loop loop;
   InstructionSetChoice choice("avx512", "avx512_amx", 2);
   choice.whenKnown().wait(loop.scope);
@@ -70,7 +70,7 @@ TEST_CASE("a worker whose host lacks the named instruction set is refused with t
   CHECK(KJ_REQUIRE_NONNULL(less.level()) == "avx2");
 }
 
-TEST_CASE("the resolved experiment names the level, and stays the same experiment") {
+TEST_CASE("the resolved experiment names the level, which does not change its digest") {
   auto read = [](kj::StringPtr word) {
     kj::String setting = kj::str("cluster.instruction_set=", word);
     kj::StringPtr overrides[] = {setting};
@@ -92,7 +92,7 @@ TEST_CASE("the resolved experiment says which precision \"auto\" is") {
   REQUIRE(loaded.errors == "");
   auto told = [&](kj::StringPtr level, kj::StringPtr line) {
     auto text = withInstructionSet(loaded.resolved, level);
-    // The same text again: a run that goes on has said it already.
+    // A second call changes nothing: the file of a resumed run already says it.
     CHECK(withInstructionSet(text, level) == text);
     return strstr(text.cStr(), line.cStr()) != nullptr;
   };

@@ -6,7 +6,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("JobMembers: counts those who are there, and knows when a loss has taken effect") {
+TEST_CASE("JobMembers: counts the current workers, and knows when a change has taken effect") {
   JobMembers members(2, 3);
   CHECK(members.has(1));
   CHECK_FALSE(members.has(2));
@@ -25,7 +25,7 @@ TEST_CASE("JobMembers: counts those who are there, and knows when a loss has tak
   CHECK_THROWS(members.add({.rank = 2, .joins = false, .step = 11}));
 }
 
-TEST_CASE("changeOf: returns what setChange() has told") {
+TEST_CASE("changeOf: returns what setChange() has stored") {
   rpc::SliceId held[] = {2, 3};
   struct Told {
     io::MemberChange change;
@@ -42,7 +42,7 @@ TEST_CASE("changeOf: returns what setChange() has told") {
   }
 }
 
-TEST_CASE("rangesText: ranges of slices become short text, and come back") {
+TEST_CASE("rangesText: writes ranges of slices briefly, and parseRanges() reads them back") {
   uint some[] = {0, 1, 2, 3, 7, 9, 10};
   CHECK(rangesText(some) == "0-3,7,9-10");
   CHECK(KJ_ASSERT_NONNULL(parseRanges("0-3,7,9-10")) == kj::arrayPtr(some, 7));
@@ -79,7 +79,7 @@ TEST_CASE("lastPushesOf: finds the first step that a lost worker has not pushed 
   set(2, 2, 4, 9);
   CHECK_THROWS(lastPushesOf(all(), 6));
   CHECK((lastPushesOf(nullptr, 6).step == uint64_t(kj::maxValue)));
-  // A server that names slices that there are not, or that another one holds.
+  // A server names slices that do not exist, or that another server holds.
   set(2, 2, 4, 10);
   CHECK_THROWS(lastPushesOf(all(), 5));
   set(0, 0, 2, 11);

@@ -22,7 +22,7 @@ using tests::contains;
 // What a worker of the test has heard and done.
 struct Heard {
   StopPoint stops;
-  kj::Vector<uint64_t> asked, saves, leaves;  // steps: decided with `save`, and without
+  kj::Vector<uint64_t> asked, saves, leaves;  // steps: asked for, decided to save, or not to
   kj::Maybe<kj::Promise<void>> answersAfter;
   uint shardsSaved = 0;
 };
@@ -99,7 +99,7 @@ struct TestSaver {
     return saver->ask(members.finish(), furthest).eagerlyEvaluate(nullptr);
   }
 
-  // All workers stand still.
+  // Begins to collect the parts of workers that have all stopped at `step`.
   void gather(uint64_t step) { beginGather(step).wait(io.waitScope); }
   kj::Promise<void> beginGather(uint64_t step) {
     kj::Vector<Member::Client> shards;
@@ -206,7 +206,7 @@ TEST_CASE("JobSaver: the weights are the shards' values if no worker sends param
   CHECK((values == parameters.asBytes()));
 }
 
-TEST_CASE("JobSaver: a checkpoint that cannot be written leaves the next one a chance") {
+TEST_CASE("JobSaver: a checkpoint that cannot be written does not prevent the next one") {
   TestSaver job("unwritable");
   auto inTheWay = job.folder.checkpoints();
   writeWhole(inTheWay, "a file in place of the folder");
@@ -237,7 +237,7 @@ TEST_CASE("JobSaver: gives up a checkpoint that waits for its turn if a worker i
   second.wait(job.io.waitScope);
   CHECK_FALSE(job.saver->gathers(8));
   CHECK_FALSE(job.saver->isBusy());
-  // What comes of it is not needed.
+  // Parts of this checkpoint that still arrive are ignored.
   job.takeAll(8);
   job.gather(10);
   CHECK(job.saver->gathers(10));
@@ -251,7 +251,7 @@ TEST_CASE("JobSaver: gives up both checkpoints if the older one lacks the lost w
   job.gather(6);
   auto second = job.beginGather(8);
   CHECK(job.saver->abandon(1));
-  // All workers wait for this.
+  // All workers wait for this promise.
   second.wait(job.io.waitScope);
   CHECK_FALSE(job.saver->isBusy());
   // Parts of both that still arrive are dropped.
@@ -275,7 +275,7 @@ TEST_CASE("JobSaver: asks for a step further ahead if a worker has begun the fir
   CHECK(kj::str(job.workers[1].saves) == "54");
 }
 
-TEST_CASE("JobSaver: leaves it to the next epoch if this one ends too soon") {
+TEST_CASE("JobSaver: leaves the checkpoint to the next epoch if this one ends too soon") {
   TestSaver job("ends");
   job.workers[1].stops.beginEpoch(0, 5);
   job.begin(1, 1);
@@ -310,7 +310,7 @@ TEST_CASE("JobSaver: decides when the last worker has answered") {
   CHECK(kj::str(job.workers[0].asked) == "6");
   CHECK(job.workers[0].saves.size() == 0);
   CHECK(job.saver->isBusy());
-  // Meanwhile it has passed the step.
+  // Meanwhile, that worker has passed the step.
   job.begin(1, 7);
   paf.fulfiller->fulfill();
   asking.wait(job.io.waitScope);
@@ -318,14 +318,13 @@ TEST_CASE("JobSaver: decides when the last worker has answered") {
   CHECK(kj::str(job.workers[0].saves) == "11");
 }
 
-TEST_CASE(
-    "JobSaver: a question that nobody agrees to leaves a checkpoint alone that is on its way") {
+TEST_CASE("JobSaver: a request that nobody agrees to does not disturb a checkpoint in progress") {
   TestSaver job("meanwhile");
   auto paf = kj::newPromiseAndFulfiller<void>();
   job.workers[1].answersAfter = kj::mv(paf.promise);
   auto asking = job.ask(4);
   CHECK_FALSE(asking.poll(job.io.waitScope));
-  // checkpoint.every_steps says that the workers are saved before the step of the question.
+  // Because of checkpoint.every_steps, the workers are saved before the step of the request.
   job.gather(5);
   job.workers[1].stops.beginEpoch(5, 6);
   paf.fulfiller->fulfill();

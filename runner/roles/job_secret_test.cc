@@ -14,7 +14,7 @@
 namespace runner {
 namespace {
 
-// RUNNER_SECRET_FILE names a file with this content, until it goes.
+// RUNNER_SECRET_FILE names a file with this content while this object lives.
 struct SecretFile {
   explicit SecretFile(kj::StringPtr content, mode_t mode = 0600)
       : path(kj::str(::getenv("TEST_TMPDIR"), "/secret")) {
@@ -64,7 +64,7 @@ TEST_CASE("secretOfUser: refuses a file that others may read") {
                                 file.path, "`")));
 }
 
-TEST_CASE("secretOfUser: refuses what is no secret, and says how to make one") {
+TEST_CASE("secretOfUser: refuses a file without a valid secret, and says how to make one") {
   auto digits = rpc::Secret::random().digits();
   auto zeros = kj::str(kj::repeat('0', 64));
   for (kj::StringPtr content: {""_kj, "secret\n"_kj, digits.slice(1), zeros.asPtr()}) {
@@ -94,7 +94,7 @@ TEST_CASE("secretOfUser: a file that is not there is named") {
   ::unsetenv("RUNNER_SECRET_FILE");
 }
 
-TEST_CASE("secretFromLauncher: reads one line, and nothing behind it") {
+TEST_CASE("secretFromLauncher: reads one line, and nothing after it") {
   int fds[2];
   KJ_SYSCALL(::pipe2(fds, O_CLOEXEC));
   kj::AutoCloseFd toRead(fds[0]), toWrite(fds[1]);
@@ -107,7 +107,7 @@ TEST_CASE("secretFromLauncher: reads one line, and nothing behind it") {
   CHECK(memcmp(rest, "more", 4) == 0);
 }
 
-TEST_CASE("secretFromLauncher: a line that is no secret is refused") {
+TEST_CASE("secretFromLauncher: a line that is not a secret is refused") {
   kj::AutoCloseFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   auto failure = kj::runCatchingExceptions([&]() { secretFromLauncher(nothing); });
   CHECK(contains(KJ_ASSERT_NONNULL(failure).getDescription(), "--launched is for launchers"));

@@ -12,7 +12,7 @@ Contribution contribution(double loss, uint images, float statistic) {
       kj::arr(statistic)};
 }
 
-TEST_CASE("Meeting: gives the sum of the sums, and the mean of the statistics by images") {
+TEST_CASE("Meeting: adds up the workers' sums, and averages their statistics weighted by images") {
   kj::EventLoop loop;
   kj::WaitScope scope(loop);
   Meeting meeting(2);
@@ -46,7 +46,7 @@ kj::String confusionOf(const Meeting& meeting) {
   return kj::strArray(cells, "");
 }
 
-TEST_CASE("Meeting: adds up the confusions of all parts") {
+TEST_CASE("Meeting: adds up the confusion of all workers") {
   kj::EventLoop loop;
   kj::WaitScope scope(loop);
   Meeting meeting(2);

@@ -1,5 +1,5 @@
-// A program that updates its parameters itself, against the worker's loop with a local store. The
-// host does what is asked of a GPU.
+// Compares a program that updates its parameters itself with the worker's loop and a local store.
+// The host does the work of a GPU.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <string.h>
@@ -45,8 +45,8 @@ private:
   }
 };
 
-// Every kind of key, whose groups have optimizers, schedules and lengths of their own, and moving
-// statistics.
+// Returns settings with every kind of key and with moving statistics. Groups of keys have their own
+// optimizers, schedules and lengths.
 Settings manifold() {
   kj::StringPtr overrides[] = {"model.network=lenet-bn"_kj,
       "train.groups=[{ keys = [\"*_beta\"], optimizer = { kind = \"adam\" } }, { keys = "
@@ -98,7 +98,7 @@ nn::BatchResult validate(const nn::Graph& graph, nn::Program& program) {
   return program.result();
 }
 
-// What the worker does with a store. Returns the sums over all steps.
+// Trains as a worker does with a store. Returns the sums over all steps.
 nn::BatchResult trainWithStore(Settings& settings, nn::Program& program) {
   auto& graph = settings.facts.graph;
   auto& segments = graph.segments;
@@ -126,8 +126,7 @@ nn::BatchResult trainWithStore(Settings& settings, nn::Program& program) {
   return sums;
 }
 
-TEST_CASE(
-    "Trainer: a program that updates its parameters itself ends with those of the local store") {
+TEST_CASE("Trainer: a program that updates its parameters ends with those of the local store") {
   auto settings = manifold();
   auto& graph = settings.facts.graph;
   auto expected = programOf(settings);

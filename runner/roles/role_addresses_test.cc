@@ -5,7 +5,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("Addresses: a host and a port, and nothing else") {
+TEST_CASE("parseHostAndPort: accepts a host with a port, and nothing else") {
   auto both = KJ_ASSERT_NONNULL(parseHostAndPort("node1:7000"));
   CHECK(both.host == "node1");
   CHECK(both.port == 7000);

@@ -68,7 +68,7 @@ TEST_CASE("SentWeights: a file that could not be written is written at the end")
   CHECK(test.written() == "the weights");
 }
 
-TEST_CASE("SentWeights: the end says why the file is still not written") {
+TEST_CASE("SentWeights: throws at the end if the file still cannot be written") {
   TestFile test("never");
   REQUIRE(::mkdir(test.folder.best().cStr(), 0777) == 0);
   test.take("the weights");

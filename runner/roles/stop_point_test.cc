@@ -12,7 +12,7 @@ TEST_CASE("StopPoint: a worker agrees to stop at a step that it has not begun, a
   CHECK_FALSE(stops.isAsked(10));
   CHECK_FALSE(stops.isAsked(11));
   CHECK(stops.isAsked(12));
-  // It waits, and has not begun that step.
+  // The worker waits, and has not begun that step.
   CHECK(stops.ask(13).begun == 12);
   stops.cancel();
   stops.goOn(12);
@@ -21,7 +21,8 @@ TEST_CASE("StopPoint: a worker agrees to stop at a step that it has not begun, a
   CHECK_FALSE(stops.isAsked(13));
 }
 
-TEST_CASE("StopPoint: a worker says how far it is if it has begun the step, or its epoch ends") {
+TEST_CASE(
+    "StopPoint: a worker refuses a step that it has begun, or that its epoch does not reach") {
   StopPoint stops;
   // Before the first epoch, no step is known.
   CHECK(stops.ask(0).answer == StopAnswer::EPOCH_ENDS);

@@ -35,8 +35,8 @@ private:
   }
 };
 
-// The first round of two workers of batch 100 on MNIST whose learning rate is not that of round 0,
-// when it drops after every epoch.
+// Returns the first round whose learning rate differs from that of round 0. Two workers of batch
+// 100 train on MNIST, and the rate drops after every epoch.
 uint64_t firstDrop(kj::StringPtr mode, kj::StringPtr part) {
   auto modeWord = kj::str("kvstore.mode=", mode), partWord = kj::str("data.part=", part);
   kj::StringPtr overrides[] = {modeWord, partWord, "cluster.servers=1", "cluster.workers=2",
@@ -117,7 +117,7 @@ TEST_CASE("StoreUpdater: with staleness_aware, divides the rate by the staleness
 }
 
 // An experiment with a network of two dense layers (fc1, fc2, ...: `explain` shows them) on MNIST:
-// 600 updates an epoch.
+// 600 updates per epoch.
 Loaded grouped(kj::StringPtr groups) {
   auto given = kj::str("train.groups=", groups);
   kj::StringPtr overrides[] = {given, "train.epochs=3",
@@ -127,7 +127,8 @@ Loaded grouped(kj::StringPtr groups) {
   return Loaded(overrides);
 }
 
-// One value of a key in update `round`: begun at 2, with a gradient of 100 images that are 3 each.
+// Returns a value of `key` after update `round`. It was 2, and the gradient of each of 100 images
+// is 3.
 float updated(Loaded& loaded, kj::StringPtr key, uint64_t round) {
   auto& updater = loaded.updater;
   rpc::Slice slice{.key = 0, .offset = 0, .size = 1, .shard = 0};
@@ -149,7 +150,7 @@ TEST_CASE(
   CHECK(updated(loaded, "fc1_bias", 0) == 2 - 0.125f * 3);
   CHECK(updated(loaded, "fc2_bias", 0) == 2 - 0.125f * 3);
   CHECK(updated(loaded, "fc2_weight", 0) == 2 - 0.5f * (3 + 0.25f * 2));
-  // In the middle of the run, the common schedule has gone half its way.
+  // In the middle of the run, the common schedule is half over.
   CHECK(updated(loaded, "fc1_bias", 900) == 2 - 0.125f * 3);
   CHECK(updated(loaded, "fc1_weight", 900) == 2 - 0.5f * 2 * 0.5f * (3 + 4 * 0.25f * 2));
   CHECK(updated(loaded, "fc2_weight", 900) == 2 - 0.5f * 0.5f * (3 + 0.25f * 2));
@@ -167,9 +168,9 @@ TEST_CASE("StoreUpdater: a frozen key keeps its bits and has no state") {
 }
 
 TEST_CASE(
-    "StoreUpdater: trains a key for the epochs of its group, and ends its schedule with them") {
+    "StoreUpdater: trains a key for its group's epochs, with which the group's schedule ends") {
   auto common = grouped("[{ keys = [\"fc1_bias\"], epochs = 1.5 }]");
-  // The common schedule knows the whole run: half of it is over.
+  // The common schedule is for the whole run, of which half is over.
   CHECK(updated(common, "fc1_bias", 899) < 2 - 0.5f * 0.5f * 3);
   CHECK(updated(common, "fc1_bias", 900) == 2);
   CHECK(updated(common, "fc1_bias", 1799) == 2);
@@ -202,7 +203,8 @@ TEST_CASE("StoreUpdater: the lookahead draws back all but frozen keys, and ends 
   CHECK(updater.stateArrays(frozen) == 0);
   rpc::Slice slice{.key = 1, .offset = 0, .size = 1, .shard = 0};
   REQUIRE(updater.stateArrays(slice) == 1);
-  // 8, after the first update 5, after the second 2 and half the way back to 8; after the third 5.
+  // The value is 8 at first, and 5 after one update. The second update gives 2, and the lookahead
+  // goes halfway back to 8. The third ends with the slow value, 5.
   float gradient[] = {300}, values[4] = {8}, state[1] = {0};
   for (uint64_t round = 0; round < 3; round++) {
     updater.update(slice, {round, gradient}, kj::arrayPtr(&values[round], 1),
@@ -231,7 +233,7 @@ TEST_CASE("StoreUpdater: with another number of workers, schedules go on from th
   auto two = resized("cluster.workers=2", drops, "train.seed=1");
   auto three = resized("cluster.workers=3", drops, CONTINUED);
   CHECK(two.updater.learningRate(599) == three.updater.learningRate(600));
-  // Updates count on: epoch 3 ends with update 799.
+  // Updates are counted on: epoch 3 ends with update 799.
   double rate = three.updater.learningRate(600);
   CHECK(three.updater.learningRate(799) == rate);
   CHECK(three.updater.learningRate(800) == rate / 2);
@@ -246,7 +248,7 @@ TEST_CASE("StoreUpdater: with another number of workers, schedules go on from th
   CHECK(after.updater.runLength().updates == 2000);
 }
 
-TEST_CASE("ModelFacts: steps count on with another number of workers") {
+TEST_CASE("ModelFacts: counts steps on after the number of workers has changed") {
   auto drops = "train.schedule={ kind = \"constant\" }"_kj;
   auto three = resized("cluster.workers=3", drops, CONTINUED);
   CHECK(three.facts.steps(three.experiment) == 600 + 8 * 200);
@@ -255,8 +257,7 @@ TEST_CASE("ModelFacts: steps count on with another number of workers") {
   CHECK(three.facts.epochs(three.experiment) == 10);
 }
 
-TEST_CASE(
-    "ModelFacts: with another number of workers, passes of whole batches have another length") {
+TEST_CASE("ModelFacts: the length of a pass of whole batches depends on the number of workers") {
   // Two workers of batch 128 have made 2 · 234 steps. An epoch of three has 156 steps.
   auto three = resized("cluster.workers=3",
       "continued={ epoch = 2, step = 468, records = 119808, updates = 468 }"_kj,

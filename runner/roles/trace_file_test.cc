@@ -103,7 +103,7 @@ TEST_CASE("stepsOfPushes: local_sgd pushes at the end of a block, or of an epoch
     ModelFacts facts(experiment);
     return stepsOfPushes(experiment, facts);
   };
-  // 60,000 images, two workers: 6 steps an epoch.
+  // 60,000 images, two workers: 6 steps per epoch.
   kj::StringPtr local[] = {
       "data.batch_size=5000", "train.epochs=2", "kvstore.mode=local_sgd", "kvstore.local_steps=4"};
   CHECK(kj::str(stepsOf(local)) == "3, 5, 9, 11");

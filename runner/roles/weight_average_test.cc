@@ -12,7 +12,7 @@ nn::Graph graphOf(uint64_t parameters, uint64_t statistics) {
   return graph;
 }
 
-TEST_CASE("WeightAverage: begins with the first values, and each step is taken once") {
+TEST_CASE("WeightAverage: begins with the values after step 1, and takes each step once") {
   auto graph = graphOf(1, 1);
   WeightAverage average(0.5, graph);
   auto take = [&](uint64_t step, float parameter, float statistic) {

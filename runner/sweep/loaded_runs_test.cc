@@ -66,7 +66,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "loadRuns: a range has both its ends, in equal steps, or in equal ratios with four digits") {
+    "loadRuns: a range has both its ends, and equal steps or ratios, rounded to four digits") {
   CHECK(kj::strArray(runsOf(load("[sweep.grid]\n\"train.optimizer.learning_rate\" = { from = 0.01, "
                                  "to = 1, count = 5, scale = \"log\" }\n")),
             " ") ==
@@ -124,7 +124,7 @@ TEST_CASE("loadRuns: equal draws become one run") {
 }
 
 TEST_CASE(
-    "loadRuns: keys with the same last word are written in full, tables and lists by their place") {
+    "loadRuns: writes keys with the same last word in full, and tables and lists as numbers") {
   auto all = load(
       "[sweep.grid]\n"
       "\"model.init.kind\" = [\"xavier\"]\n"

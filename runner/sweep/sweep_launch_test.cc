@@ -35,7 +35,7 @@ LoadedRuns load(kj::StringPtr sweep) {
   return all;
 }
 
-TEST_CASE("parallelRuns: as many runs as the cores can hold of the largest, at least one") {
+TEST_CASE("parallelRuns: as many of the largest runs as the cores can hold, but at least one") {
   auto all = load("grid = { \"cluster.workers\" = [1, 3, 2] }\n");
   CHECK(parallelRuns(all, 1) == 1);
   CHECK(parallelRuns(all, 11) == 1);
@@ -50,13 +50,13 @@ TEST_CASE("parallelRuns: each device of a worker has its own threads") {
   CHECK(parallelRuns(all, 16) == 2);
 }
 
-TEST_CASE("parallelRuns: parallel_runs decides, whatever the cores can hold") {
+TEST_CASE("parallelRuns: parallel_runs takes precedence over what the cores can hold") {
   auto all = load("grid = { \"cluster.workers\" = [1, 2] }\nparallel_runs = 5\n");
   CHECK(parallelRuns(all, 1) == 5);
   CHECK(parallelRuns(all, 64) == 5);
 }
 
-TEST_CASE("SweepLaunch: notices a signal before it has looked at all runs that are done") {
+TEST_CASE("SweepLaunch: notices a signal before it has read all runs that have ended") {
   auto all = load(
       "grid = { \"cluster.workers\" = [1, 2] }\n"
       "stop = { kind = \"asha\", first_epoch = 1, keep_one_in = 2 }\n");

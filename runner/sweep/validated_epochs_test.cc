@@ -6,7 +6,7 @@
 namespace runner {
 namespace {
 
-// A run of two workers, by its file.
+// A run whose file asks for two workers.
 struct TestRun {
   ValidatedEpochs epochs{2};
 
@@ -19,7 +19,8 @@ struct TestRun {
     return epochs.take(event);
   }
 
-  // The coordinator has the workers of `ranks`, or all of the file.
+  // The coordinator begins with the workers of `ranks`. If that is empty, with all workers of the
+  // file.
   void listen(std::initializer_list<uint> ranks = {}) {
     take(0, [&](Event::Builder event) {
       auto workers = event.initListening().initWorkers(ranks.size());
@@ -36,7 +37,7 @@ struct TestRun {
       event.getValidated().setAccuracy(accuracy);
     });
   }
-  // Whether all have validated `epoch` when `worker` has.
+  // Whether `epoch` is complete once `worker` has validated it.
   bool completes(uint worker, uint epoch) {
     KJ_IF_MAYBE(whole, validate(worker, epoch)) return whole->epoch == epoch;
     return false;

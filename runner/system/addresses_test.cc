@@ -15,7 +15,7 @@ kj::String failureOf(kj::FunctionParam<void()> call) {
   return kj::str();
 }
 
-TEST_CASE("whyNotCallable: refuses what is no address, or what only this machine can call") {
+TEST_CASE("whyNotCallable: refuses what is not an address, and addresses that nobody can call") {
   for (auto good: {"10.0.0.4", "127.0.0.1", "fd00::1", "::1"}) {
     CAPTURE(good);
     CHECK(whyNotCallable(good) == nullptr);
@@ -65,7 +65,7 @@ TEST_CASE("addressTowards: is the loopback if all hosts are this machine") {
       addressTowards(kj::ArrayPtr<const kj::StringPtr>({"127.0.1.1", "127.0.0.1"})) == "127.0.0.1");
 }
 
-TEST_CASE("addressTowards: says which name it does not know, and the way out") {
+TEST_CASE("addressTowards: says which name it does not know, and what to do") {
   auto failure = failureOf(
       []() { addressTowards(kj::ArrayPtr<const kj::StringPtr>({"no.such.host.invalid"})); });
   CHECK(tests::contains(failure, "no.such.host.invalid"));
@@ -91,7 +91,7 @@ TEST_CASE("ownAddressOf: a role listens at the address that its host's name has"
   CHECK(chosen("127.0.0.1", false, {"127.0.0.1"}, {"10.0.0.4"}) == "127.0.0.1");
 }
 
-TEST_CASE("ownAddressOf: 127.0.1.1 is no address of a host that others call by its name") {
+TEST_CASE("ownAddressOf: does not use 127.0.1.1 if other hosts must reach this one") {
   CHECK(chosen("node1", false, {"127.0.1.1"}, {"127.0.0.1", "::1", "10.0.0.4", "fd00::4"}) ==
         "10.0.0.4");
   CHECK(chosen("node1", false, {"127.0.1.1"}, {"127.0.0.1", "fd00::4"}) == "[fd00::4]");
@@ -99,7 +99,7 @@ TEST_CASE("ownAddressOf: 127.0.1.1 is no address of a host that others call by i
   CHECK(chosen("node1", true, {"127.0.1.1"}, {"127.0.0.1", "10.0.0.4"}) == "127.0.1.1");
 }
 
-TEST_CASE("ownAddressOf: several networks, or none, are refused by name") {
+TEST_CASE("ownAddressOf: throws if several other addresses are possible, which it lists, or none") {
   auto refused = [](std::initializer_list<kj::StringPtr> interfaces) {
     return failureOf([&]() { chosen("node1", false, {"127.0.1.1"}, interfaces); });
   };

@@ -15,7 +15,7 @@ TEST_CASE("CopiedProgram: this test is not a program that a launcher has copied"
   CHECK(CopiedProgram::find() == nullptr);
 }
 
-TEST_CASE("CopiedProgram: removes what nobody has used for a month, but not what is not ours") {
+TEST_CASE("CopiedProgram: removes copies that nobody has used for a month, and no other folders") {
   auto programs = tests::newFolder();
   auto path = [&](char digit, kj::StringPtr end) {
     auto digits = kj::heapString(64);
@@ -48,7 +48,7 @@ TEST_CASE("CopiedProgram: removes what nobody has used for a month, but not what
   CHECK(isThere(young));
   CHECK(isThere(other));
 
-  // Whoever still uses its program has noted so.
+  // The use of this copy was noted above, so it stays.
   CopiedProgram(kj::str(young)).removeUnused();
   CHECK(isThere(own));
 }

@@ -148,7 +148,7 @@ TEST_CASE("WholeFile: the next writer of a path removes the file of a killed pro
   }
   char byte;
   KJ_SYSCALL(::read(ready[0], &byte, 1));
-  // This writer lives and keeps its file.
+  // The other writer is alive, so its file stays.
   writeWhole(path, "text");
   CHECK(namesIn(folder).size() == 3);
 
@@ -197,7 +197,7 @@ TEST_CASE("lastLineOf: returns the last whole line, however long it is, or nothi
   }
 }
 
-TEST_CASE("writeAll: waits for the reader of a pipe that does not block") {
+TEST_CASE("writeAll: waits for the reader of a non-blocking pipe") {
   int ends[2];
   KJ_SYSCALL(::pipe2(ends, O_CLOEXEC | O_NONBLOCK));
   kj::AutoCloseFd out(ends[0]), in(ends[1]);

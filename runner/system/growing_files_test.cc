@@ -20,7 +20,7 @@ kj::String failureOf(GrowingSums& sums, kj::StringPtr name, uint64_t bytes) {
   return kj::str();
 }
 
-TEST_CASE("the sum of a file that grows is that of its first bytes") {
+TEST_CASE("GrowingSums: the checksum of a growing file is that of its first bytes") {
   auto folder = tests::newFolder();
   LineFile file(kj::str(folder, "/log"));
   GrowingSums sums(folder);
@@ -44,7 +44,7 @@ TEST_CASE("the sum of a file that grows is that of its first bytes") {
   }
 }
 
-TEST_CASE("a file that is short, gone or no regular file has no sum") {
+TEST_CASE("GrowingSums: a file that is too short, missing or not regular has no checksum") {
   auto folder = tests::newFolder();
   LineFile(kj::str(folder, "/log")).append("one");
   REQUIRE(::mkfifo(kj::str(folder, "/pipe").cStr(), 0600) == 0);

@@ -12,12 +12,12 @@
 namespace runner {
 namespace {
 
-TEST_CASE("ProcessIdentity: a process finds itself, and not another one of its number") {
+TEST_CASE("ProcessIdentity: finds the process itself, and not another one with its pid") {
   auto own = ProcessIdentity::of(::getpid());
   CHECK(own.pid == ::getpid());
   CHECK(own.isHere());
   CHECK(own.open() != nullptr);
-  // A process that has its number later, or on another machine.
+  // A process that has the same pid later, or on another machine.
   auto later = ProcessIdentity::of(::getpid());
   later.begun_ticks++;
   CHECK(later.isHere());

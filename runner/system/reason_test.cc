@@ -17,7 +17,7 @@ TEST_CASE("reasonOf: gives one line, without the words of RPC") {
   CHECK(reason("") == "");
 }
 
-TEST_CASE("reasonOf: adds the way out if a resource ran out") {
+TEST_CASE("reasonOf: says what to do if a resource of this process ran out") {
   CHECK(reason("std::bad_alloc: std::bad_alloc").startsWith("memory ran out: "));
   CHECK(reason("pipe2(fds): Too many open files in system") ==
         "pipe2(fds): Too many open files in system");

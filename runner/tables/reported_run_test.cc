@@ -62,7 +62,7 @@ kj::String compared(const ReportedRun& run) {
   return kj::strArray(lines, "");
 }
 
-TEST_CASE("readerHint: says so if workers wait for records") {
+TEST_CASE("readerHint: reports that workers waited for records, if that took long") {
   auto reading = run();
   CHECK(readerHint(reading.record) == nullptr);
   // The first epoch does not count.
@@ -132,7 +132,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("compare: a figure of an epoch stands beside ours of that epoch") {
+TEST_CASE("compare: pairs a published figure of an epoch with ours of that epoch") {
   PublishedFigures figures;
   figures.epoch = 2;
   figures.validationAccuracy = 0.9;
@@ -146,7 +146,7 @@ TEST_CASE("compare: a figure of an epoch stands beside ours of that epoch") {
   CHECK(compared(withPublished(kj::mv(late))) == "train loss of epoch 9: \n");
 }
 
-TEST_CASE("compare: a figure of a step stands beside the nearest that was logged") {
+TEST_CASE("compare: pairs a published figure of a step with that of the nearest logged step") {
   PublishedFigures figures;
   figures.step = 290;
   figures.loss = 0.5;
@@ -160,7 +160,7 @@ TEST_CASE("compare: a figure of a step stands beside the nearest that was logged
         "validation accuracy of step 1000: \ntrain loss of step 1000: \n");
 }
 
-TEST_CASE("compare: at the end stand our last figures, of a batch if logs count steps") {
+TEST_CASE("compare: pairs figures of the end with our last ones, of a batch if logs count steps") {
   PublishedFigures figures;
   figures.trainAccuracy = 0.9;
   figures.validationAccuracy = 0.9;
@@ -178,7 +178,7 @@ TEST_CASE("compare: at the end stand our last figures, of a batch if logs count 
   CHECK(compared(withPublished(copy(), true)).startsWith("train accuracy of the end: 0.50\n"));
 }
 
-TEST_CASE("judgeAll: judges runs that have finished, and compares a sweep's with its first") {
+TEST_CASE("judgeAll: judges only finished runs, and compares the runs of a sweep with its first") {
   auto runs = kj::heapArrayBuilder<ReportedRun>(3);
   for (uint i = 0; i < 3; i++) {
     auto each = run();
@@ -271,7 +271,7 @@ TEST_CASE("tellApart: names stay if one run's experiment is not known") {
   CHECK(runs[2].label == "x/2");
 }
 
-TEST_CASE("readConfusion: reads that of a run that has finished, and says why it cannot") {
+TEST_CASE("readConfusion: reads the confusion of finished runs only, and says why it cannot") {
   auto finished = run();
   finished.record.folder = kj::str(::getenv("TEST_TMPDIR"), "/confused");
   REQUIRE(::mkdir(finished.record.folder.cStr(), 0777) == 0);
@@ -285,7 +285,7 @@ TEST_CASE("readConfusion: reads that of a run that has finished, and says why it
   REQUIRE(finished.confusion.size() == 1);
   CHECK(finished.confusion[0].predicted == 5);
 
-  // It goes on from a checkpoint, and has yet to validate for the last time.
+  // This run goes on from a checkpoint, and has not yet validated for the last time.
   auto unfinished = run();
   unfinished.record.folder = kj::str(finished.record.folder);
   unfinished.record.state = RunRecord::UNFINISHED;

@@ -25,7 +25,7 @@ RunRecord twoWorkers() {
   return record;
 }
 
-TEST_CASE("storeTable: a worker's row is over its servers, and a server's over its workers") {
+TEST_CASE("storeTable: sums a worker's row over servers, and a server's row over workers") {
   CHECK(formatTable(storeTable(twoWorkers()), TableFormat::MARKDOWN) ==
         "| role | transport | calls | pushed | pulled | round trip ms | max round trip ms | max "
         "queue | wait ms/step | pushes | dropped | staleness |\n"

@@ -58,7 +58,7 @@ TEST_CASE("judge: the top-k accuracy is a figure of its own") {
         "- validation_top_k_accuracy of epoch 1 is expected, but the run does not have it\n");
 }
 
-TEST_CASE("judge: a figure that is missing or not a number is missed") {
+TEST_CASE("judge: an expectation is missed if its figure is missing or not a number") {
   CHECK(judged("validation_accuracy = { epoch = 3, at_least = 0 }", run(0, 0)) ==
         "- validation_accuracy of epoch 3 is expected, but the run does not have it\n");
   CHECK(judged("validation_loss = { at_most = 1 }", run(0, 0)) ==
@@ -67,7 +67,7 @@ TEST_CASE("judge: a figure that is missing or not a number is missed") {
         "- validation_accuracy of epoch 2 is nan, expected at least 0\n");
 }
 
-TEST_CASE("judge: a figure that misses narrowly has the digits that show it") {
+TEST_CASE("judge: prints a narrow miss with enough digits to show it") {
   CHECK(judged("validation_accuracy = { at_least = 0.80960001 }", run(0.1, 0.8096)) ==
         "- validation_accuracy of epoch 2 is 0.8096, expected at least 0.80960001\n");
   CHECK(judged("validation_accuracy = { at_most = 0.8 }", run(0.1, 0.80000001)) ==
@@ -76,7 +76,7 @@ TEST_CASE("judge: a figure that misses narrowly has the digits that show it") {
         "- validation_accuracy of epoch 2 is 0.50000001, expected within 0 of epoch 1's 0.5\n");
 }
 
-TEST_CASE("judge: distances are those to epoch 1, and to the same epoch of the first run") {
+TEST_CASE("judge: measures distances from epoch 1, and from the same epoch of the first run") {
   constexpr kj::StringPtr NEAR_EPOCH = "validation_accuracy = { within_of_first_epoch = 0.01 }"_kj;
   CHECK(judged(NEAR_EPOCH, run(0.5, 0.505)).startsWith("+ "));
   CHECK(judged(NEAR_EPOCH, run(0.5, 0.52)) ==

@@ -37,7 +37,7 @@ TEST_CASE("decodeJson: reads every escape of a character") {
   CHECK(decoded(R"("\u5b66\u7fd2\u7387")") == "学習率");
   CHECK(decoded(R"("a \u0022b\u005c")") == "a \"b\\");
   CHECK(decoded(R"("\ud83d\ude00 \ud83d \ude00")") == "😀 \xef\xbf\xbd \xef\xbf\xbd");
-  // No escape: the backslash is escaped itself.
+  // This is not an escape of a character: the backslash itself is escaped.
   CHECK(decoded(R"("\\u00e9")") == R"(\u00e9)");
 }
 

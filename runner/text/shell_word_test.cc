@@ -32,7 +32,7 @@ TEST_CASE("wordsOfShell: gives the words that a shell gives") {
   CHECK(KJ_ASSERT_NONNULL(wordsOfShell(" \t")).size() == 0);
 }
 
-TEST_CASE("wordsOfShell: expands nothing else") {
+TEST_CASE("wordsOfShell: expands no variables, patterns or commands") {
   auto words = KJ_ASSERT_NONNULL(wordsOfShell("$HOME * `id` #x ~root a;b"));
   CHECK(kj::strArray(words, "|") == "$HOME|*|`id`|#x|~root|a;b");
 }

@@ -45,13 +45,13 @@ TEST_CASE("isOfNumbers: exponents and nan are numbers, and empty cells do not co
   CHECK_FALSE(isOfNumbers(losses, 0));
 }
 
-TEST_CASE("bytesCell: one decimal of the largest unit that fits") {
+TEST_CASE("bytesCell: uses the largest unit that fits, with one decimal") {
   CHECK(bytesCell(1023) == "1023 bytes");
   CHECK(bytesCell(1536) == "1.5 KiB");
   CHECK(bytesCell(5.0 * (1 << 30)) == "5.0 GiB");
 }
 
-TEST_CASE("formatTable: the foot stands under Markdown only") {
+TEST_CASE("formatTable: writes the foot only below a Markdown table") {
   auto footed = table();
   footed.foot = kj::str("That was all.");
   CHECK(formatTable(footed, TableFormat::MARKDOWN) ==
@@ -73,7 +73,7 @@ TEST_CASE("selectColumns: chooses columns by name, in any order") {
   }
 }
 
-TEST_CASE("formatTables: several tables carry their names") {
+TEST_CASE("formatTables: writes the name of each of several tables") {
   NamedTable tables[] = {{kj::str("a.log"), table()}, {kj::str("b \"2\".log"), table()}};
   CHECK(formatTables(tables, TableFormat::NONE) ==
         "a.log\nepoch\tglobal step\n 1\t\n10\ta,b\n\n"

@@ -62,7 +62,7 @@ TEST_CASE("Load: what was written comes back in the same places") {
   CHECK(report.text() == "loaded 14 arrays");
 }
 
-TEST_CASE("Load: skipped arrays keep their values, and other shapes then do no harm") {
+TEST_CASE("Load: skipped arrays keep their values, whatever shape the file has for them") {
   auto folder = tests::newFolder();
   auto ten = graphWith(10), five = graphWith(5);
   Values saved(ten, 1), found(five, -1e6);
@@ -93,7 +93,7 @@ void writeHalves(kj::StringPtr path, kj::ArrayPtr<const Tensor> tensors, uint16_
   writeWhole(path, pieces);
 }
 
-TEST_CASE("Load: halves under PyTorch's names become floats under ours") {
+TEST_CASE("Load: float16 arrays with PyTorch's names become float32 arrays with our names") {
   auto folder = tests::newFolder();
   auto graph = graphWith(10);
   auto path = kj::str(folder, "/torch.safetensors");
@@ -112,7 +112,7 @@ TEST_CASE("Load: halves under PyTorch's names become floats under ours") {
   CHECK(found.statistics[0] < 0);
 }
 
-TEST_CASE("Load: arrays of whole numbers are no weights") {
+TEST_CASE("Load: refuses weights that are whole numbers") {
   auto folder = tests::newFolder();
   auto graph = graphWith(10);
   auto path = kj::str(folder, "/w.safetensors");
@@ -124,7 +124,7 @@ TEST_CASE("Load: arrays of whole numbers are no weights") {
       doctest::Contains("`fc_bias` has the type I64, but weights are real numbers"));
 }
 
-TEST_CASE("Load: biases alone that are not in the file get a way out") {
+TEST_CASE("Load: if only biases are missing, the message says how to leave them out") {
   auto folder = tests::newFolder();
   auto graph = graphWith(10);
   kj::Vector<Tensor> tensors;
@@ -150,7 +150,7 @@ TEST_CASE("Load: biases alone that are not in the file get a way out") {
   CHECK(rest.whyIncomplete() == nullptr);
 }
 
-TEST_CASE("Load: files of MXNet are known by their content, others say how to convert them") {
+TEST_CASE("Load: recognizes MXNet's files by content, and says how to convert other files") {
   auto folder = tests::newFolder();
   auto write = [&](kj::StringPtr content) {
     auto path = kj::str(folder, "/weights");
@@ -250,7 +250,7 @@ TEST_CASE("Load: one array of a file does not fill two layers") {
   CHECK(load(nullptr).text() == "loaded 2 arrays");
 }
 
-TEST_CASE("Load: weights of another network are named as such") {
+TEST_CASE("Load: says if the weights belong to another network") {
   auto folder = tests::newFolder();
   auto graph = graphWith(10);
   auto path = kj::str(folder, "/other.safetensors");
@@ -265,7 +265,8 @@ TEST_CASE("Load: weights of another network are named as such") {
       "none of its 1 arrays (embed) belongs to this network, which has conv1_weight"));
 }
 
-TEST_CASE("Load: a folder without weights, and a file that is no such file, say what to do") {
+TEST_CASE(
+    "Load: says what is wrong with a folder without weights, and with a file of another kind") {
   auto folder = tests::newFolder();
   auto complaint = [&](kj::StringPtr path) {
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { openWeights(path); })) return reasonOf(*e);

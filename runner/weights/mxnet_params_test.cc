@@ -61,7 +61,7 @@ public:
     return *this;
   }
 
-  // A copy of the first bytes, so that sanitizers see reads behind the end.
+  // A copy of the first bytes, so that sanitizers see reads beyond the end.
   kj::Array<kj::byte> first(size_t count) const {
     return kj::heapArray(bytes.asPtr().slice(0, count));
   }
@@ -133,12 +133,12 @@ TEST_CASE("MXNet: numbers that are too large are refused before memory is taken"
   CHECK(complaintAbout(name) == "it is cut short");
 }
 
-TEST_CASE("MXNet: another file says so") {
+TEST_CASE("MXNet: says so if a file is not one of MXNet's") {
   CHECK(!isMxnetParams("hello"_kj.asBytes()));
   CHECK(complaintAbout(File(0, 0x113)) == "it does not begin as MXNet's lists of arrays do");
 }
 
-TEST_CASE("MXNet: names must be there, as many as arrays, and all different") {
+TEST_CASE("MXNet: refuses arrays without names, another number of names, and equal names") {
   auto array = []() {
     File file(1);
     file.array(V2, {1}, FLOAT32).values({1.f});
@@ -152,7 +152,7 @@ TEST_CASE("MXNet: names must be there, as many as arrays, and all different") {
   CHECK(complaintAbout(twins.names({"arg:a", "aux:a"})) == "it has two arrays with the name `a`");
 }
 
-TEST_CASE("MXNet: sparse arrays, whole numbers and unknown types say what to do") {
+TEST_CASE("MXNet: says what to do about sparse arrays and whole numbers, and names unknown types") {
   CHECK(complaintAbout(File(3).add(V2, 4).add(1, 4)) ==
         "its array number 1 of 3 is sparse, and only dense arrays are known. Convert it with "
         "array.tostype('default') in MXNet, and save the arrays again");

@@ -71,7 +71,7 @@ TEST_CASE("Names: residual networks of PyTorch count their units from 0") {
   CHECK(has("resnet-20-v2", "bn1_moving_mean", "bn.running_mean"));
 }
 
-TEST_CASE("Names: Inception has those of Caffe in PyTorch, and two sets in MXNet") {
+TEST_CASE("Names: Inception has Caffe's names in PyTorch, and two sets of names in MXNet") {
   auto both = [](kj::StringPtr ours, kj::StringPtr torch, kj::StringPtr mxnet) {
     INFO(ours);
     CHECK(has("inception-bn", ours, torch));
@@ -98,7 +98,7 @@ TEST_CASE("Names: Inception has those of Caffe in PyTorch, and two sets in MXNet
   CHECK(has("inception-bn-28-small", "in4e_3x3_weight", "conv_in4e_conv_weight"));
 }
 
-TEST_CASE("Names: MXNet numbers layers without a name, each op from 0") {
+TEST_CASE("Names: MXNet numbers layers without a name, from 0 for each kind of op") {
   CHECK(has("lenet", "conv2_weight", "convolution1_weight"));
   CHECK(has("lenet", "fc2_bias", "fullyconnected1_bias"));
   CHECK(has("inception-bn-28-small", "in3a_3x3_bn_gamma", "batchnorm2_gamma"));
@@ -107,7 +107,7 @@ TEST_CASE("Names: MXNet numbers layers without a name, each op from 0") {
   CHECK(has("resnet-20-v2", "data_bn_moving_var", "bn_data_moving_var"));
 }
 
-TEST_CASE("Names: airbench94 is a sequence") {
+TEST_CASE("Names: PyTorch numbers the layers of airbench94, as in a sequence") {
   CHECK(has("airbench94", "whiten_bias", "0.bias"));
   CHECK(has("airbench94", "group1_conv2_weight", "2.conv2.weight"));
   CHECK(has("airbench94", "group3_bn1_moving_mean", "4.norm1.running_mean"));
@@ -135,7 +135,7 @@ TEST_CASE("Names: no two arrays of a network share a name") {
   }
 }
 
-TEST_CASE("Names: numbers that no network has lead to no name") {
+TEST_CASE("Names: a layer's number that no network has gives no name elsewhere") {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({1, 1, 1}, diagnostics);
   auto last = builder.add(

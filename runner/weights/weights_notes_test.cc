@@ -43,7 +43,7 @@ kj::String complaintAbout(kj::ArrayPtr<const Note> notes) {
   return kj::str();
 }
 
-TEST_CASE("Notes: come back, without the secrets of an address") {
+TEST_CASE("Notes: are read back as written, but without the secrets of an address") {
   auto experiment = loaded();
   io::DatasetFacts data{{3, 12, 16}, 2, 100, 10};
   ModelFacts facts(KJ_ASSERT_NONNULL(experiment.experiment), kj::mv(data));
@@ -62,7 +62,7 @@ TEST_CASE("Notes: come back, without the secrets of an address") {
   CHECK(diagnostics.count() == 0);
 }
 
-TEST_CASE("Notes: the mean image is that of the run, without another look at the data set") {
+TEST_CASE("Notes: have the run's mean image, without reading the data set again") {
   auto experiment = loaded();
   auto& described = KJ_ASSERT_NONNULL(experiment.experiment);
   described.data.augment.meanImage = true;
@@ -79,7 +79,7 @@ TEST_CASE("Notes: the mean image is that of the run, without another look at the
   CHECK(mean[1] == 2);
 }
 
-TEST_CASE("Notes: a file of another program has none, and wrong ones are named") {
+TEST_CASE("Notes: a file of another program has no notes, and wrong notes are named") {
   Note other[] = {{"format"_kj, kj::str("pt")}};
   CHECK(readNotes(fileWith(other)) == nullptr);
   auto with = [](kj::StringPtr shape, kj::StringPtr classes) {

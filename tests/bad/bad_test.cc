@@ -123,7 +123,7 @@ TEST_CASE("check points at a source that is not there, unless the workers are el
   CHECK(check({SOURCE, "cluster.launcher=manual"_kj}).exitCode == 0);
 }
 
-TEST_CASE("a negative number behind an option is its value") {
+TEST_CASE("a negative number after an option is its value") {
   constexpr kj::StringPtr FILE = "configs/mnist_mlp_local.toml"_kj;
   auto errorOf = [](kj::ArrayPtr<const kj::StringPtr> words) {
     auto ended = Command(words).wait();
@@ -179,7 +179,7 @@ TEST_CASE("table says which folder is wrong and what to do, and ends with exit c
       kj::str("error: ", events,
           ":1 is not an event of a run: another program or version wrote or "
           "changed it; leave this folder out\n"));
-  // Of several folders the others have their table.
+  // If several folders are given, the good ones have their table.
   auto good = newFolder();
   writeFile(kj::str(good, "/events.jsonl"), "");
   auto several = Command({RUNNER, "table", folder, good, "/nowhere"}).wait();
@@ -211,7 +211,7 @@ TEST_CASE("a misspelt command is answered with the nearest one and with all of t
       "`trian` is not a command; known: check, explain, run, "));
 }
 
-TEST_CASE("help on help is the help of the program") {
+TEST_CASE("`runner help help` prints the help of the program") {
   auto ended = Command({RUNNER, "help", "help"}).wait();
   CHECK(ended.exitCode == 0);
   CHECK(ended.output.startsWith("Usage: runner"));
@@ -271,7 +271,7 @@ TEST_CASE("every example in the help of a command stands on one line") {
   }
 }
 
-TEST_CASE("role checks --coordinator and --index where the command line is read") {
+TEST_CASE("role refuses a wrong --coordinator or --index when it reads the command line") {
   auto errorOf = [](kj::ArrayPtr<const kj::StringPtr> words) {
     auto ended = Command(words).wait();
     CHECK(ended.exitCode == 2);

@@ -18,13 +18,13 @@ Ended bench(std::initializer_list<kj::StringPtr> words, kj::StringPtr setting = 
   return Command(all, {.environment = kj::arrayPtr(&setting, 1)}).wait();
 }
 
-// The number behind `"key":`, or -1.
+// The number after `"key":`, or -1.
 double numberOf(kj::StringPtr json, kj::StringPtr key) {
   const char* at = strstr(json.cStr(), kj::str('"', key, "\":").cStr());
   return at == nullptr ? -1 : strtod(at + key.size() + 3, nullptr);
 }
 
-TEST_CASE("bench train: one line of JSON, whose figures fit each other") {
+TEST_CASE("bench train --json: prints one line of JSON, whose figures fit each other") {
   auto ended = bench({"train", "configs/mnist_mlp_local.toml", "--steps=5", "--json"});
   CHECK(ended.errors == "");
   REQUIRE(ended.exitCode == 0);
@@ -42,7 +42,7 @@ TEST_CASE("bench train: one line of JSON, whose figures fit each other") {
   CHECK(numberOf(ended.output, "peak_bytes") > numberOf(ended.output, "program_bytes"));
 }
 
-TEST_CASE("bench train: a network with dropout agrees with the oracle, and its steps are timed") {
+TEST_CASE("bench train: a network with dropout matches the reference, and its steps are timed") {
   auto ended = bench({"train", "tests/experiments/fashion_mnist_elu.toml", "--steps=5"});
   CHECK(ended.errors == "");
   CHECK(ended.exitCode == 0);
@@ -51,7 +51,8 @@ TEST_CASE("bench train: a network with dropout agrees with the oracle, and its s
         nullptr);
 }
 
-// The words of the line of `text` that begins with `head`, which are two spaces or more apart.
+// Returns the cells of the line of `text` that begins with `head`. Two or more spaces separate
+// cells.
 kj::Vector<kj::String> cellsOf(kj::StringPtr text, kj::StringPtr head) {
   kj::Vector<kj::String> cells;
   const char* at = strstr(text.cStr(), kj::str('\n', head, ' ').cStr());
@@ -65,7 +66,8 @@ kj::Vector<kj::String> cellsOf(kj::StringPtr text, kj::StringPtr head) {
   return cells;
 }
 
-TEST_CASE("bench train --ops: a row an op and direction, whose times and the rest are the step") {
+TEST_CASE(
+    "bench train --ops: has one row per op and direction, and times that add up to the step") {
   auto ended = bench({"train", "configs/mnist_mlp_local.toml", "--steps=5", "--ops"});
   CHECK(ended.errors == "");
   REQUIRE(ended.exitCode == 0);
@@ -89,7 +91,7 @@ TEST_CASE("bench train --ops: a row an op and direction, whose times and the res
   CHECK(ops_ms + rest_ms == doctest::Approx(step_ms).epsilon(0.01));
 }
 
-TEST_CASE("bench train: without --ops one row a kind and direction, with --no-ops no table") {
+TEST_CASE("bench train: has one row per kind and direction without --ops, no table with --no-ops") {
   auto kinds = bench({"train", "configs/mnist_mlp_local.toml", "--steps=5"});
   auto cells = cellsOf(kinds.output, "3");
   REQUIRE(cells.size() == 8);
@@ -100,7 +102,7 @@ TEST_CASE("bench train: without --ops one row a kind and direction, with --no-op
   CHECK(cellsOf(none.output, "images/s").size() > 0);
 }
 
-TEST_CASE("bench train --data: images/s of both, of memory and of records") {
+TEST_CASE("bench train --data: measures images/s from memory and from records") {
   auto ended =
       bench({"train", "tests/experiments/fashion_mnist_mlp.toml", "--steps=5", "--data", "--json"},
           cacheSetting());
@@ -111,7 +113,7 @@ TEST_CASE("bench train --data: images/s of both, of memory and of records") {
   CHECK(numberOf(ended.output, "data_read_s") > 0);
 }
 
-TEST_CASE("bench train --classes: a network for a data set that is not there") {
+TEST_CASE("bench train --classes: builds a network for a data set that is not there") {
   auto ended = bench({"train", "configs/imagenet_inception_bn.toml", "--set=data.batch_size=1",
       "--set=data.augment.crop=32", "--set=model.network=resnet-20", "--set=data.source=/nowhere",
       "--classes=12", "--steps=3", "--json"});
@@ -121,7 +123,8 @@ TEST_CASE("bench train --classes: a network for a data set that is not there") {
   CHECK(both.exitCode == 2);
 }
 
-TEST_CASE("bench losses --dump: the first weights, the batches taken in turn, and the losses") {
+TEST_CASE(
+    "bench losses --dump: writes the first weights, the batches that it repeats, and the losses") {
   auto folder = kj::str(newFolder(), "/dump");
   auto ended = bench({"losses", "configs/mnist_mlp_local.toml", "--steps=3", "--batches=2",
       kj::str("--dump=", folder)});
@@ -140,7 +143,7 @@ TEST_CASE("bench losses --dump: the first weights, the batches taken in turn, an
   CHECK(contains(file("experiment.toml"), "network = \"mlp\""));
 }
 
-TEST_CASE("bench losses --dump FILE: a file is no folder, and stays as it is") {
+TEST_CASE("bench losses --dump FILE: refuses a file in place of a folder, and keeps it") {
   auto file = kj::str(newFolder(), "/mine");
   writeFile(file, "mine");
   auto ended = bench({"losses", "configs/mnist_mlp_local.toml", "--steps=1", "--dump", file});
@@ -152,7 +155,7 @@ TEST_CASE("bench losses --dump FILE: a file is no folder, and stays as it is") {
   CHECK(readFile(file) == "mine");
 }
 
-TEST_CASE("bench peers --help: what is broken off an indented line is indented further") {
+TEST_CASE("bench peers --help: the continuation of an indented line is indented, too") {
   auto help = bench({"peers", "--help"});
   CHECK(help.exitCode == 0);
   CHECK(
@@ -163,19 +166,19 @@ TEST_CASE("bench peers --help: what is broken off an indented line is indented f
     if (help.output[i] != '\n') continue;
     auto line = help.output.slice(i + 1);
     CAPTURE(line);
-    // A blank line is between both.
+    // A blank line separates indented lines from the next paragraph.
     CHECK_FALSE((isIndented && line[0] != ' ' && line[0] != '\n'));
     isIndented = line[0] == ' ';
   }
 }
 
-TEST_CASE("bench train: a wrong file is reported as `runner check` does") {
+TEST_CASE("bench train: reports a mistake in the file as `runner check` does") {
   auto ended = bench({"train", "configs/mnist_mlp_local.toml", "--set=data.batch_size=0"});
   CHECK(ended.exitCode == 2);
   CHECK(ended.errors.startsWith("--set data.batch_size:1:17: error: `batch_size` must be"));
 }
 
-TEST_CASE("bench losses: a loss that is no number ends it with a sentence, not with JSON") {
+TEST_CASE("bench losses: if a loss is not a number, prints a sentence and no JSON") {
   auto ended = bench({"losses", "configs/mnist_mlp_local.toml", "--steps=9",
       "--set=train.optimizer.learning_rate=1e30"});
   CHECK(ended.exitCode == 1);

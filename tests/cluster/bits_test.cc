@@ -1,4 +1,4 @@
-// What the weights' bits depend on, and what not: whole runs of the program on Fashion-MNIST, one
+// Which settings the bits of the weights depend on: whole runs of the program on Fashion-MNIST, one
 // epoch each. `runner run` prints the sha256 of all parameters and moving statistics.
 #include <doctest/doctest.h>
 #include <kj/exception.h>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr kj::StringPtr TWO_DEVICES = "cluster.devices=[\"cpu:0\", \"cpu:1\"]"_kj;
 
-// The same bits again, and whatever says only where and how fast it runs. Then another seed: this
-// test can fail.
+// Checks that a second run has the same bits, and so have runs with settings that only say where
+// and how fast to train. Another seed must have other bits, which shows that this test can fail.
 void checkBits(kj::StringPtr file) {
   auto bits = bitsOf(file);
   CHECK(bitsOf(file) == bits);
@@ -29,7 +29,8 @@ TEST_CASE("dist_sync: the bits do not depend on servers, reader threads or launc
   checkBits(MLP);
 }
 
-TEST_CASE("dist_sync: nor do they with random crops, mirrors, the mean image and batch norm") {
+TEST_CASE(
+    "dist_sync: with augmentation and batch norm, the bits do not depend on servers or launcher") {
   checkBits(BATCH_NORM);
 }
 
@@ -49,7 +50,7 @@ TEST_CASE("optimizers that need whole keys have the same bits on one, two and th
   }
 }
 
-TEST_CASE("a lookahead has the same bits on one, two and three servers, and alone") {
+TEST_CASE("a lookahead has the same bits with one, two and three servers, and in mode local") {
   constexpr auto LOOKAHEAD = "train.lookahead={ every = 5, decay = 0.77, power = 3 }"_kj;
   for (auto file: {MLP, BATCH_NORM}) {
     auto two = train(file, {LOOKAHEAD});
@@ -63,9 +64,9 @@ TEST_CASE("a lookahead has the same bits on one, two and three servers, and alon
   }
 }
 
-TEST_CASE(
-    "dist_async: a lookahead of more updates than a worker has steps draws statistics back too") {
-  // Six updates, three steps of each worker. The last value is a moving variance, from 1 on.
+TEST_CASE("dist_async: a lookahead longer than a worker's steps also pulls statistics back") {
+  // Six updates, three steps of each worker. The last value is a moving variance, which begins at
+  // 1.
   auto run = train(BATCH_NORM, {"kvstore.mode=dist_async", "train.lookahead={ every = 5 }",
                                    "train.steps=6", "train.optimizer.learning_rate=0.01"});
   CHECK(weightsOf(run).back() != 1);
@@ -78,7 +79,7 @@ TEST_CASE("dist_sync with one worker has the bits of local") {
   }
 }
 
-TEST_CASE("two workers that read the same have the bits of one alone") {
+TEST_CASE("two workers that read the same records have the bits of one worker") {
   // Each round adds a gradient to itself and divides by twice the images: powers of two are exact.
   for (auto file: {MLP, BATCH_NORM}) {
     auto one = bitsOf(file, {"cluster.workers=1"});
@@ -88,13 +89,14 @@ TEST_CASE("two workers that read the same have the bits of one alone") {
   auto whole = bitsOf(MLP, {"data.part=whole"});
   CHECK(whole != bitsOf(MLP, {"data.part=same"}));
   CHECK(whole == bitsOf(MLP, {"data.part=whole", "cluster.servers=1", "data.reader_threads=3"}));
-  // In the stored order nothing is drawn that could tell workers apart.
+  // In the stored order, nothing is drawn that could make the workers differ.
   CHECK(bitsOf(MLP, {"data.part=whole", "data.order=stored"}) ==
         bitsOf(MLP, {"data.part=same", "data.order=stored"}));
 }
 
 TEST_CASE("device with two devices has the bits of dist_sync with two workers of half the batch") {
-  // The same rows on each, and the same sums in the same order: also of batch norm's statistics.
+  // Each device has the rows of a worker. The same values are summed in the same order, also those
+  // of batch norm's statistics.
   for (auto file: {MLP, BATCH_NORM}) {
     auto bits = bitsOf(file);
     CHECK(bitsOf(file, {"kvstore.mode=device", "cluster.servers=0", "cluster.workers=1",
@@ -106,7 +108,7 @@ TEST_CASE("device with two devices has the bits of dist_sync with two workers of
 }
 
 TEST_CASE(
-    "so it is under a lookahead without batch norm, and with a summed loss at half the rate") {
+    "two devices match two workers: lookahead without batch norm, summed loss at half the rate") {
   constexpr auto NO_DECAY = "train.optimizer.weight_decay=0"_kj;
   auto devices = [&](kj::StringPtr more, kj::StringPtr rate) {
     return bitsOf(MLP, {"kvstore.mode=device", "cluster.servers=0", "cluster.workers=1",
@@ -115,7 +117,7 @@ TEST_CASE(
   constexpr auto LOOKAHEAD = "train.lookahead={ every = 5 }"_kj;
   constexpr auto RATE = "train.optimizer.learning_rate=0.05"_kj;
   CHECK(devices(LOOKAHEAD, RATE) == bitsOf(MLP, {NO_DECAY, LOOKAHEAD, RATE}));
-  // The store divides by its pushes: two of them, or one.
+  // The store divides by the number of pushes, which is two or one.
   constexpr auto SUM = "train.loss=sum"_kj;
   constexpr auto WHOLE = "train.optimizer.learning_rate=0.0005"_kj;
   constexpr auto HALF = "train.optimizer.learning_rate=0.00025"_kj;
@@ -124,7 +126,8 @@ TEST_CASE(
   CHECK(devices(SUM, WHOLE) != workers);
 }
 
-TEST_CASE("with bfloat16 values the same holds, and the accuracy comes near that of float32") {
+TEST_CASE(
+    "bfloat16 has the same bits on servers and devices, and is about as accurate as float32") {
   if (kj::runCatchingExceptions([]() { nn::requirePrecision(nn::Precision::BF16); }) != nullptr) {
     SKIP_CASE("no AVX512_BF16 here");
   }
@@ -137,12 +140,12 @@ TEST_CASE("with bfloat16 values the same holds, and the accuracy comes near that
                                "data.batch_size=200", TWO_DEVICES}) == run.weightsSha256);
 }
 
-TEST_CASE("several devices in each worker: the same bits again, whatever servers and launcher") {
+TEST_CASE("with several devices per worker, the bits do not depend on servers or launcher") {
   auto bits = bitsOf(MLP, {TWO_DEVICES});
   CHECK(bitsOf(MLP, {TWO_DEVICES}) == bits);
   CHECK(bitsOf(MLP, {TWO_DEVICES, "cluster.servers=3"}) == bits);
   CHECK(bitsOf(MLP, {TWO_DEVICES, "cluster.launcher=inline"}) == bits);
-  // Asynchronous, but nobody to wait for: one worker's pushes are rounds of device.
+  // With one worker, asynchronous pushes are the rounds of mode device.
   CHECK(
       bitsOf(MLP, {TWO_DEVICES, "kvstore.mode=dist_async", "cluster.workers=1"}) ==
       bitsOf(MLP, {TWO_DEVICES, "kvstore.mode=device", "cluster.servers=0", "cluster.workers=1"}));
@@ -170,7 +173,7 @@ TEST_CASE("two workers of batch b train what one worker of batch 2b trains") {
     // Both have trained.
     CHECK(validationAccuracy(one) > 0.7);
     CHECK(validationAccuracy(two) == doctest::Approx(validationAccuracy(one)).epsilon(0.005));
-    // Other batches, other weights.
+    // Other batches train other weights.
     auto other = distance(one, train(row.file, {row.rate, "data.batch_size=50"}));
     MESSAGE(row.file, ": with other batches: ", other);
     CHECK(other > 1e-2);
@@ -182,7 +185,7 @@ TEST_CASE("dist_async learns") {
   CHECK(validationAccuracy(run) > 0.75);
 }
 
-TEST_CASE("the run folder's experiment.toml is the same experiment") {
+TEST_CASE("the experiment.toml in a run's folder has the digest of the run, and trains its bits") {
   auto first = train(MLP, {"train.seed=3", "data.batch_size=150"});
   auto file = kj::str(first.folder, "/mlp.toml");
   auto resolved = readFile(kj::str(first.folder, "/experiment.toml"));
@@ -201,7 +204,8 @@ TEST_CASE("the run folder's experiment.toml is the same experiment") {
   CHECK(digest(first) == digest(second));
 }
 
-TEST_CASE("table.md begins with what parse_log makes of log.txt, and ends with the store") {
+TEST_CASE(
+    "table.md begins with parse_log's table of log.txt, and ends with the table of the store") {
   auto run = train(MLP, {"train.epochs=2"});
   auto log = kj::str(run.folder, "/log.txt");
   auto table = Command({"tools/parse_log", log}).wait();

@@ -121,7 +121,7 @@ TEST_CASE("runner diff: names arrays and keys that differ") {
   auto byWorkers = trainBriefly(MLP, {"kvstore.update=worker"});
   auto byKeys = diff(checkpointOf(byWorkers, 7), checkpointOf(byWorkers, 14));
   CHECK(contains(byKeys.output, "| worker-0.safetensors | store.parameters | fc1_weight | "));
-  // One value of a file of weights.
+  // Changes one value of a file of weights.
   auto path = kj::str(run.folder, "/weights.safetensors"), changed = kj::str(run.folder, "/one");
   auto text = readFile(path);
   text[text.size() - 1] ^= 0x80;  // the sign of the last bias

@@ -7,7 +7,8 @@
 namespace tests {
 namespace {
 
-TEST_CASE("confusion.csv is the same whoever validates, and is about the validation's images") {
+TEST_CASE(
+    "confusion.csv does not depend on who validates, and covers the images of the validation") {
   kj::StringPtr settings[] = {"train.steps=40", "cluster.launcher=inline", ""};
   auto with = [&](kj::StringPtr more) {
     settings[2] = more;
@@ -28,13 +29,13 @@ TEST_CASE("confusion.csv is the same whoever validates, and is about the validat
   CHECK(confusionOf(one) == text);
 }
 
-TEST_CASE("confusion.csv is about the records that are held out, if these are validated on") {
+TEST_CASE("confusion.csv covers the held-out records if the run validates on them") {
   auto run = train(MLP, {"train.steps=5", "data.validate_on=held_out", "data.held_out=1000",
                             "cluster.launcher=inline"});
   confusionOf(run);
 }
 
-TEST_CASE("the report of one run has its classes, and names a confusion.csv that is damaged") {
+TEST_CASE("the report of a run has its classes, and runner table names a damaged confusion.csv") {
   auto run = train(MLP, {"train.steps=40"});
   auto page = readFile(kj::str(run.folder, "/report.html"));
   CHECK(contains(page, "<h2>Classes</h2>\n"));

@@ -1,5 +1,5 @@
-// Where an experiment's images lie: what a relative data.source counts from, and that a run is
-// known by its images and not by their folders.
+// Where an experiment's images are: what a relative data.source is relative to, and that a run is
+// identified by its images and not by their folder.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/filesystem.h>
@@ -71,7 +71,7 @@ struct TestFolders {
     return Command(all, {.folder = folder, .environment = environment}).wait();
   }
 
-  // The folder of the run that is made of `file`.
+  // Trains `file`, and returns the folder of the run.
   kj::String train(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> more = nullptr) {
     kj::Vector<kj::StringPtr> words;
     words.addAll(kj::ArrayPtr<const kj::StringPtr>({"run", file, "--runs", runs}));
@@ -98,11 +98,11 @@ TEST_CASE("a run finds images beside its file from any folder, and keeps their a
   auto run = folders.train(kj::str(experiment, "/x.toml"));
   auto kept = kj::str(run, "/experiment.toml");
   CHECK(contains(readFile(kept), kj::str("\nsource = \"", experiment, "/photos\"\n")));
-  // That file says the same wherever it lies.
+  // The kept file means the same in any folder.
   CHECK(digestOf(folders.train(kept)) == digestOf(run));
 }
 
-TEST_CASE("the digest of a run tells other images apart, and not other places of the same ones") {
+TEST_CASE("the digest of a run depends on its images, and not on where they are") {
   TestFolders folders;
   auto first = newExperiment(0), same = newExperiment(0), other = newExperiment(1);
   auto digest = digestOf(folders.train(kj::str(first, "/x.toml")));
@@ -113,7 +113,8 @@ TEST_CASE("the digest of a run tells other images apart, and not other places of
   CHECK(digestOf(folders.train(kj::str(first, "/x.toml"))) != digest);
 }
 
-TEST_CASE("a sweep runs anew where its images are others, and skips what is finished where not") {
+TEST_CASE(
+    "a sweep runs again if its images have changed, and skips finished runs if they have not") {
   TestFolders folders;
   auto first = newExperiment(0), other = newExperiment(1);
   auto sweep = [&]() {
@@ -140,7 +141,7 @@ TEST_CASE("images that only the current folder has are refused before anything i
   CHECK(contains(ended.errors, kj::str("there is nothing at ", elsewhere, "/photos, but there is ",
                                    "something at ", folders.folder, "/photos")));
   CHECK(contains(ended.errors, "--set data.source=photos"));
-  // The way out that it names.
+  // What the message advises works.
   auto run = folders.train(kj::str(elsewhere, "/x.toml"), {"--set", "data.source=photos"});
   CHECK(contains(readFile(kj::str(run, "/experiment.toml")), kj::str(folders.folder, "/photos")));
 }

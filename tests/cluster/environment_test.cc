@@ -25,7 +25,7 @@ public:
       : launched(train(SHORT, {servers, workers})),
         file(kj::str(launched.folder, "/experiment.toml")) {}
 
-  // Starts a process with these variables and options, in a folder of its own if it makes one.
+  // Starts a process with these variables, and with these options after the file.
   Command& start(
       kj::ArrayPtr<const kj::StringPtr> environment, kj::ArrayPtr<const kj::StringPtr> more = {}) {
     kj::Vector<kj::StringPtr> words;
@@ -59,7 +59,7 @@ public:
 };
 
 struct TfConfig {
-  // `cluster` is the inside of the object.
+  // `cluster` is what the braces of the object contain.
   TfConfig(kj::StringPtr cluster, kj::StringPtr type, uint index)
       : text(kj::str("TF_CONFIG={\"cluster\": {", cluster, "}, \"task\": {\"type\": \"", type,
             "\", \"index\": ", index, "}}")),
@@ -100,7 +100,7 @@ TEST_CASE("TF_CONFIG: a chief, a worker and two ps are the two workers and two s
       kj::str("\"joined\":{\"address\":\"", server, "\"")));
 }
 
-TEST_CASE("TF_CONFIG: without a chief, worker 0 carries the coordinator") {
+TEST_CASE("TF_CONFIG: without a chief, worker 0 also runs the coordinator") {
   Job job("cluster.servers=1", "cluster.workers=2");
   auto cluster = kj::str(
       "\"worker\": [\"", ownPlace(), "\", \"", ownPlace(), "\"], \"ps\": [\"", ownPlace(), "\"]");
@@ -129,7 +129,7 @@ struct Dmlc {
   kj::Array<kj::StringPtr> settings;
 };
 
-TEST_CASE("DMLC_*: a scheduler, a server and two workers without indices train the same") {
+TEST_CASE("DMLC_*: a scheduler, a server and two workers without indices train the same bits") {
   Job job("cluster.servers=1", "cluster.workers=2");
   auto place = ownPlace();
   auto& worker = job.startEarly(Dmlc(place, "worker", "1", "2"));
@@ -168,7 +168,7 @@ TEST_CASE("DMLC_*: a worker too many is refused, and the job goes on") {
   job.checkBits(scheduler);
 }
 
-TEST_CASE("the flags of TensorFlow's examples: a ps and two workers train the same") {
+TEST_CASE("the flags of TensorFlow's examples: a ps and two workers train the same bits") {
   Job job("cluster.servers=1", "cluster.workers=2");
   auto servers = kj::str("--ps_hosts=", ownPlace());
   auto workers = kj::str("--worker_hosts=", ownPlace(), ",", ownPlace());
@@ -198,7 +198,7 @@ constexpr Names OPEN_MPI = {
 constexpr Names MPICH = {"PMI_RANK"_kj, "PMI_SIZE"_kj, "MPI_LOCALNRANKS"_kj};
 constexpr Names SLURM = {"SLURM_PROCID"_kj, "SLURM_NTASKS"_kj, "SLURM_NNODES"_kj};
 
-TEST_CASE("OpenMPI, MPICH and Slurm: ranks meet in a folder, and train the same") {
+TEST_CASE("OpenMPI, MPICH and Slurm: ranks meet in a folder, and train the same bits") {
   Job job("cluster.servers=1", "cluster.workers=2");
   for (auto row: {&OPEN_MPI, &MPICH, &SLURM}) {
     auto& names = *row;
@@ -247,13 +247,13 @@ TEST_CASE("ranks: only roles that know the secret in the folder can join") {
   job.checkBits(coordinator);
 }
 
-TEST_CASE("ranks: without a folder there is no place to meet, which is said") {
+TEST_CASE("ranks: without --folder they have no place to meet, and the message says so") {
   auto ended = startByHand({SHORT}, Rank(OPEN_MPI, 1, 5))->wait(FAILS_WITHIN_S);
   CHECK(ended.exitCode == 2);
   CHECK(contains(ended.errors, "ranks find their coordinator in the run's folder: give all of "));
 }
 
-TEST_CASE("ranks: with a coordinator elsewhere, they are servers and workers alone") {
+TEST_CASE("ranks: if the coordinator runs elsewhere, they are only servers and workers") {
   Job job("cluster.servers=1", "cluster.workers=2");
   auto place = ownPlace();
   for (uint rank: {2, 0, 1}) {
@@ -296,7 +296,7 @@ TEST_CASE("a coordinator from the environment makes a new folder below runs") {
   CHECK(contains(ended.output, kj::str(job.launched.weightsSha256, "  runs/short/1\n")));
 }
 
-// A job of a chief that is worker 0, a worker and a ps, of an endless run.
+// An endless job of a chief, which is worker 0, another worker and a ps.
 struct Endless {
   Endless()
       : cluster(kj::str("\"chief\": [\"", ownPlace(), "\"], \"worker\": [\"", ownPlace(),
@@ -315,7 +315,8 @@ struct Endless {
   kj::Own<Command> chief, worker, server;
 };
 
-TEST_CASE("a process that carries the coordinator ends with its exit code if a role is lost") {
+TEST_CASE(
+    "a process that runs a coordinator and a worker ends with exit code 1 if a role is lost") {
   Endless job;
   REQUIRE(job.chief->waitForOutput("Batch [20]"));
   job.worker->kill(SIGKILL);
@@ -325,7 +326,7 @@ TEST_CASE("a process that carries the coordinator ends with its exit code if a r
   CHECK(job.server->wait(FAILS_WITHIN_S).exitCode == 75);
 }
 
-TEST_CASE("a process that carries the coordinator names the failure of its own worker once") {
+TEST_CASE("a process that runs a coordinator and a worker names the worker's failure once") {
   auto cluster = kj::str("\"chief\": [\"", ownPlace(), "\"], \"ps\": [\"", ownPlace(), "\"]");
   auto folder = newFolder();
   auto start = [&](kj::StringPtr type) {
@@ -344,7 +345,7 @@ TEST_CASE("a process that carries the coordinator names the failure of its own w
   CHECK(server->wait(FAILS_WITHIN_S).exitCode == 75);
 }
 
-TEST_CASE("a process that carries the coordinator ends with 130 at Ctrl-C") {
+TEST_CASE("a process that runs a coordinator and a worker ends with 130 at Ctrl-C") {
   Endless job;
   REQUIRE(job.chief->waitForOutput("Batch [20]"));
   job.chief->kill(SIGINT);

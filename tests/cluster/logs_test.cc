@@ -1,4 +1,4 @@
-// The logs of whole runs in each style: one stream, a file a role, and the table that parse_log
+// The logs of whole runs in each style: one stream, one file per role, and the table that parse_log
 // makes of them.
 #include <doctest/doctest.h>
 
@@ -20,12 +20,13 @@ kj::Vector<kj::String> linesOf(const Trained& run, kj::StringPtr name) {
   return tests::linesOf(read(run, name));
 }
 
-// Which of the role's lines are its own plain words: `2016-01-22 14:22:03,897 worker 0: …`.
+// Whether a line of the role's file is one of its own, in plain words: `2016-01-22 14:22:03,897
+// worker 0: …`.
 bool isPlain(kj::StringPtr line, kj::StringPtr role) {
   return line.size() > 24 && line.slice(24).startsWith(kj::str(role, ": "));
 }
 
-// What the style makes of the run's events.
+// Returns the lines that the style writes for the run's events.
 kj::Vector<kj::String> linesOfEvents(const Trained& run, const runner::LogStyle& style) {
   kj::Vector<kj::String> lines;
   auto writer = style.writer();
@@ -57,7 +58,7 @@ Trained trainIn(kj::StringPtr style) {
   return train(MLP, {kj::str("log.style=", style), "log.every=20", "train.steps=50"});
 }
 
-TEST_CASE("in every style log.txt is what the events say, and the roles' files are its lines") {
+TEST_CASE("in every style, log.txt follows from the events, and the roles' files have its lines") {
   for (auto& style: runner::LOG_STYLES) {
     INFO(style.name);
     auto run = trainIn(style.name);
@@ -88,7 +89,7 @@ TEST_CASE("in every style log.txt is what the events say, and the roles' files a
   }
 }
 
-TEST_CASE("parse_log makes the table of a run that counts the first k of each image, too") {
+TEST_CASE("parse_log makes the table of a run with log.top_k, too") {
   auto run = train(MLP, {"log.top_k=3", "train.steps=50"});
   auto log = read(run, "log.txt");
   CHECK(contains(log, " Node[1] Epoch[0] Validation-top_k_accuracy_3=0."));
@@ -100,7 +101,7 @@ TEST_CASE("parse_log makes the table of a run that counts the first k of each im
   CHECK_FALSE(contains(read(trainIn("mxnet"), "experiment.toml"), "top_k"));
 }
 
-TEST_CASE("tf_replica has a line each step of each worker, between its beginning and its end") {
+TEST_CASE("tf_replica has one line per step of each worker, between its beginning and its end") {
   auto run = train(MLP, {"log.style=tf_replica", "log.every=1", "train.steps=10"});
   auto lines = linesOf(run, "worker-1.log");
   CHECK(countOf(lines, ": Worker 1: training step ") == 10);
@@ -110,7 +111,8 @@ TEST_CASE("tf_replica has a line each step of each worker, between its beginning
   CHECK(countOf(linesOf(run, "server-1.log"), " bytes of fc1_weight") == 1);
 }
 
-TEST_CASE("rounds of two gradients of any worker: one worker makes an update every two steps") {
+TEST_CASE(
+    "with rounds of two gradients of any worker, one worker makes an update every two steps") {
   auto run =
       train(MLP, {"log.style=tf_replica", "log.every=1", "train.steps=10", "cluster.workers=1",
                      "kvstore.aggregate=2", "kvstore.aggregate_from=any"});
@@ -125,7 +127,7 @@ TEST_CASE("rounds of two gradients of any worker: one worker makes an update eve
 
 TEST_CASE("schlag ends each epoch with a line, and the run with the test's accuracy") {
   auto run = train(MLP, {"log.style=schlag", "train.epochs=2", "train.steps=350"});
-  // 300 steps an epoch, and a line every 100.
+  // 300 steps per epoch, and a line every 100.
   auto lines = linesOf(run, "worker-0.log");
   CHECK(countOf(lines, "Batch: 300 of 300,") == 1);
   CHECK(countOf(lines, "Epoch:  2,  Batch:  50 of  50,") == 1);
@@ -133,7 +135,7 @@ TEST_CASE("schlag ends each epoch with a line, and the run with the test's accur
   CHECK(countOf(lines, "Test-Accuracy: 0.") == 1);
 }
 
-TEST_CASE("stdout has the lines of log.txt where each worker has few on its steps") {
+TEST_CASE("stdout has all lines of log.txt if each worker has only a few about its steps") {
   Run run(MLP, {"log.style=tf_replica", "log.every=1", "train.steps=20"});
   auto ended = run.command.wait();
   REQUIRE(ended.exitCode == 0);
@@ -142,7 +144,7 @@ TEST_CASE("stdout has the lines of log.txt where each worker has few on its step
 }
 
 TEST_CASE(
-    "of many lines on steps stdout has the first, some and the last, and says where all are") {
+    "of many lines about steps, stdout has the first, the last and some, and says where all are") {
   Run run(MLP, {"log.style=tf_replica", "log.every=1", "train.steps=210"});
   auto ended = run.command.wait();
   REQUIRE(ended.exitCode == 0);
@@ -154,7 +156,7 @@ TEST_CASE(
     }
     return count;
   };
-  // Steps 11, 22, … 209 are 19.
+  // Besides the first and the last, these are the 19 steps 11, 22, … 209.
   CHECK(marked(run.read("log.txt"), ": Worker 0: training step ") == 210);
   CHECK(marked(ended.output, ": Worker 0: training step ") == 21);
   CHECK(contains(ended.output, ": Worker 1: training step 1 done"));
@@ -164,7 +166,7 @@ TEST_CASE(
       ended.output, kj::str("\n378 more lines on single steps: see ", run.folder, "/log.txt\n")));
   CHECK(contains(ended.output, "\nTraining ends @ "));
 
-  // The table of 420 steps and two ends.
+  // The table has 420 rows for steps and two for ends.
   kj::StringPtr table = strstr(ended.output.cStr(), "more lines on single steps");
   CHECK(contains(table, "\n22 of 422 rows; table.md has all.\n"));
   uint rows = 0;

@@ -1,5 +1,5 @@
-// Modes that say where updates run and shards are: whole runs of the program on Fashion-MNIST, one
-// epoch each, against dist_sync.
+// Modes that differ in where updates run and where shards are, compared with dist_sync: whole runs
+// of the program on Fashion-MNIST, one epoch each.
 #include <doctest/doctest.h>
 
 #include "tests/cluster/whole_runs.h"
@@ -7,14 +7,14 @@
 namespace tests {
 namespace {
 
-TEST_CASE("workers that update by themselves have the bits of servers that do") {
+TEST_CASE("updates by the workers have the bits of updates by the servers") {
   constexpr auto HERE = "kvstore.update=worker"_kj;
   for (auto file: {MLP, BATCH_NORM}) {
     auto bits = bitsOf(file);
     CHECK(bitsOf(file, {HERE}) == bits);
     CHECK(bitsOf(file, {HERE, "cluster.servers=3", "cluster.launcher=inline"}) == bits);
   }
-  // Sums of codes are exact whichever way they go.
+  // Sums of codes are exact, wherever they are added up.
   constexpr auto TWO_BIT = "kvstore.compression={ kind = \"2bit\" }"_kj;
   CHECK(bitsOf(MLP, {TWO_BIT, HERE}) == bitsOf(MLP, {TWO_BIT}));
   // Sums of means travel as floats.
@@ -30,7 +30,8 @@ TEST_CASE("workers that update by themselves have the bits of servers that do") 
         bitsOf(MLP, {LARS, LOOKAHEAD, SCHEDULE, EPOCHS}));
 }
 
-TEST_CASE("local_sgd: a mean after every step of plain SGD is dist_sync but for rounding") {
+TEST_CASE(
+    "local_sgd: averaging after every step of plain SGD equals dist_sync except for rounding") {
   constexpr auto PLAIN = "train.optimizer={ kind = \"sgd\", learning_rate = 0.05 }"_kj;
   constexpr auto LOCAL = "kvstore.mode=local_sgd"_kj;
   constexpr auto EACH = "kvstore.local_steps=1"_kj;
@@ -39,11 +40,12 @@ TEST_CASE("local_sgd: a mean after every step of plain SGD is dist_sync but for 
   MESSAGE("largest difference of a weight: ", apart);
   CHECK(apart <= 1e-5);
   CHECK(validationAccuracy(each) > 0.7);
-  // Several steps apart are something else.
+  // Averaging after several steps trains other weights.
   CHECK(distance(sync, train(TANH, {PLAIN, LOCAL})) > 1e-3);
 }
 
-TEST_CASE("local_sgd learns with every outer optimizer, and has its bits on any servers") {
+TEST_CASE(
+    "local_sgd learns with every outer optimizer, and its bits do not depend on the servers") {
   constexpr auto LOCAL = "kvstore.mode=local_sgd"_kj;
   for (auto outer:
       {"kvstore.outer={ kind = \"average\" }"_kj, "kvstore.outer={ kind = \"block_momentum\" }"_kj,

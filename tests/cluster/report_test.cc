@@ -1,5 +1,5 @@
-// What the end of a run makes of it: tables, report, expectations and their exit code; and `runner
-// table` over what runs left.
+// What a run writes at its end: tables, report, missed expectations and an exit code. Then what
+// `runner table` makes of finished runs.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ bool isWellFormed(kj::StringPtr path) {
              .exitCode == 0;
 }
 
-TEST_CASE("a run that reaches what is expected ends with 0, one that does not with 3") {
+TEST_CASE("a run that meets its expectation ends with 0, and one that misses it with 3") {
   kj::StringPtr settings[] = {"train.steps=20", "expect.validation_accuracy.at_least=0.3",
       "published.source=\"a <page> & more\"",
       "published.rows=[{ validation_accuracy = 0.5 }, { where = { \"cluster.workers\" = 1 }, "
@@ -43,7 +43,7 @@ TEST_CASE("a run that reaches what is expected ends with 0, one that does not wi
   CHECK(missed.exitCode == 3);
   CHECK(contains(missed.errors, "expectation missed: validation_accuracy of epoch 1 is 0."));
   CHECK(contains(missed.errors, ", expected at least 1\n"));
-  // All ran: what a run leaves is there.
+  // The run is complete, and its files are there.
   CHECK(contains(missed.output, "weights sha256="));
   CHECK(bad.read("weights.safetensors").size() > 0);
 }
@@ -55,7 +55,7 @@ TEST_CASE("the report shows the learning rate that each epoch trained with") {
   CHECK(contains(page, "<td class=\"n\">0.005</td></tr>"));
 }
 
-TEST_CASE("runner table makes the same of a run as its end did, and one page of several") {
+TEST_CASE("runner table writes the same pages as the run did, and one page for several runs") {
   auto first = train(MLP, {"train.steps=20"});
   auto second = train(MLP, {"train.steps=20", "train.seed=2"});
   auto table = readFile(kj::str(first.folder, "/table.md"));
@@ -79,7 +79,7 @@ TEST_CASE("runner table makes the same of a run as its end did, and one page of 
   CHECK(isWellFormed(kj::str(into, "/report.html")));
 }
 
-// The lines of the run's record with `old` in them are left out, and `last` is added.
+// Removes the lines of the run's events that contain `old`, and appends `last`.
 void endAnew(kj::StringPtr folder, kj::StringPtr old, kj::StringPtr last) {
   auto path = kj::str(folder, "/events.jsonl");
   auto text = readFile(path);
@@ -120,7 +120,8 @@ TEST_CASE("runner table shows what failed and what was stopped, and does not nee
   CHECK(contains(all.errors, "the report of several RUNS is not written"));
 }
 
-TEST_CASE("runner table tells what was missed, as the run did, and names runs by their paths") {
+TEST_CASE(
+    "runner table reports missed expectations as the run did, and names runs by their paths") {
   auto good = train(MLP, {"train.steps=20"});
   Run bad(MLP, {"train.steps=20", "expect.validation_accuracy.at_least=1"});
   CHECK(bad.command.wait().exitCode == 3);

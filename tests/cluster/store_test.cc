@@ -27,7 +27,8 @@ kj::String bitsAfterFifty(kj::StringPtr file, Settings settings = nullptr) {
   return trainFifty(file, settings).weightsSha256;
 }
 
-// How the workers of a run reached its servers, as its events say. Fails if not all in one way.
+// Returns the transport by which the workers of a run reached its servers, from its events. Fails
+// if they used several.
 kj::String reachedBy(const Trained& run) {
   kj::String all;
   eachEvent(run, [&](runner::Event::Reader event) {
@@ -56,7 +57,7 @@ TEST_CASE("dist_sync: every transport has the same bits, with any number of serv
   }
 }
 
-TEST_CASE("servers that share a process have the same bits, and are servers all the same") {
+TEST_CASE("servers that share a process have the same bits as servers with their own processes") {
   auto bits = bitsAfterFifty(MLP);
   for (auto transport: TRANSPORTS) {
     CAPTURE(transport);
@@ -74,7 +75,7 @@ TEST_CASE("servers that share a process have the same bits, and are servers all 
   }
 }
 
-TEST_CASE("dist_sync: nor do slices and their placement change a bit") {
+TEST_CASE("dist_sync: the size and the placement of slices do not change a bit") {
   // The second model has an array that mxnet_hash cuts: 784 × 1276 values.
   constexpr auto WIDE =
       "model.layers=[{ kind = \"dense\", units = 1276 }, { kind = \"relu\" }, { kind = \"dense\", "
@@ -98,7 +99,7 @@ TEST_CASE("dist_sync: nor do slices and their placement change a bit") {
   }
 }
 
-TEST_CASE("modes that are dist_sync by another way have its bits over every transport") {
+TEST_CASE("modes that are equivalent to dist_sync have its bits over every transport") {
   auto bits = bitsAfterFifty(MLP), alone = bitsAfterFifty(MLP, {"cluster.workers=1"});
   for (auto transport: TRANSPORTS) {
     CAPTURE(transport);
@@ -133,7 +134,7 @@ TEST_CASE("easgd with one worker has the same bits over every transport") {
   }
 }
 
-TEST_CASE("what is encoded travels in messages, shared memory or not, and has the same bits") {
+TEST_CASE("encoded values travel in messages over every transport, and have the same bits") {
   for (auto encoding: {"kvstore.wire=float16"_kj, "kvstore.wire=bfloat16"_kj,
            "kvstore.compression={ kind = \"1bit\" }"_kj,
            "kvstore.compression={ kind = \"2bit\" }"_kj,

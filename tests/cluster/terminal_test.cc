@@ -24,7 +24,7 @@ Shown shownAt(uint columns, kj::StringPtr command) {
   auto ended = Command({"script", "--quiet", "--return", "--command", shell, "/dev/null"},
       {.environment = environment})
                    .wait();
-  // The terminal's driver makes \r\n of \n.
+  // The terminal's driver turns \n into \r\n.
   kj::Vector<char> text;
   for (char c: ended.output) {
     if (c != '\r') text.add(c);
@@ -51,7 +51,8 @@ kj::String wordsOf(kj::StringPtr text) {
   return kj::strArray(words, " ");
 }
 
-// The first line that is too long, though it could end earlier; empty if there is none.
+// Returns the first line that is too long although it has a gap to break at. Empty if there is
+// none.
 kj::String tooLong(kj::StringPtr text, uint columns) {
   for (auto& line: partsOf(text, '\n')) {
     bool isWord = partsOf(line, ' ').size() == 1;
@@ -102,7 +103,7 @@ TEST_CASE("at a terminal a table is aligned, as wide as the terminal, and says w
   }
   kj::StringPtr rest = "\nAll columns: table.md and report.html in"_kj;
   CHECK(wide.text.endsWith(kj::str(rest, " ", run.folder, "\n")));
-  // In a line of its own, from which it can be copied.
+  // The path is on a line of its own, from which it can be copied.
   CHECK(narrow.text.endsWith(kj::str(rest, "\n", run.folder, "\n")));
   CHECK(contains(wide.text, "  transport  "));
   CHECK(contains(wide.text, "  staleness\n"));

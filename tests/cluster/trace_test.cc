@@ -33,7 +33,7 @@ double numberOf(Json event, kj::StringPtr name) {
   return get(event, name).getNumber();
 }
 
-// A file of a run's trace.
+// The trace file of a run.
 class TraceFile {
 public:
   explicit TraceFile(kj::StringPtr path) {
@@ -72,7 +72,7 @@ void trace(kj::StringPtr path, kj::StringPtr transport, kj::StringPtr steps,
   CHECK(left.output == "");
 }
 
-// When a push of a slice was where, in µs; as many entries as it was there.
+// The times, in µs, at which a push of a slice was at each station: one entry per visit.
 struct Journey {
   enum Station { QUEUED, SENT, ARRIVED, APPLIED, ANSWERED, RETURNED, STATIONS };
   uint worker = 0;
@@ -80,7 +80,7 @@ struct Journey {
   uint slice = 0;
   kj::String name;
   kj::Vector<double> at_us[STATIONS];
-  kj::Vector<double> left_us[STATIONS];  // for the next one
+  kj::Vector<double> left_us[STATIONS];  // when it left for the next one
 };
 
 Journey::Station stationAtEndOf(kj::StringPtr stretch) {
@@ -88,7 +88,7 @@ Journey::Station stationAtEndOf(kj::StringPtr stretch) {
   for (uint i = 0; i < kj::size(names); i++) {
     if (stretch == names[i]) return Journey::Station(i + 1);
   }
-  return Journey::QUEUED;  // the whole way
+  return Journey::QUEUED;  // the span of the whole journey
 }
 
 kj::HashMap<kj::String, Journey> journeysOf(const TraceFile& file) {
@@ -115,7 +115,7 @@ kj::HashMap<kj::String, Journey> journeysOf(const TraceFile& file) {
     } else {
       journey.at_us[station].add(ts_us);
     }
-    // Workers have the first processes.
+    // Workers have the lowest process numbers.
     bool atServer = phase == "e" ? station >= Journey::ARRIVED && station <= Journey::ANSWERED
                                  : station >= Journey::APPLIED;
     CHECK((numberOf(event, "pid") > WORKERS) == atServer);
@@ -126,7 +126,7 @@ kj::HashMap<kj::String, Journey> journeysOf(const TraceFile& file) {
 void checkJourneys(const TraceFile& file, uint steps) {
   auto journeys = journeysOf(file);
   kj::HashSet<kj::StringPtr> names;
-  // When the last push of a round came, of each slice and step.
+  // When the last push of a round arrived, for each slice and step.
   kj::HashMap<uint64_t, double> lastArrived_us;
   for (auto& entry: journeys) {
     auto& journey = entry.value;
@@ -208,11 +208,11 @@ TEST_CASE("through shared memory every verb and every slice's journey is in the 
   checkTrace("shared_memory", "0-", 0, STEPS);
 }
 
-TEST_CASE("a trace of some steps has those alone") {
+TEST_CASE("a trace of some steps has only those steps") {
   checkTrace("tcp", "3-6", 3, 4);
 }
 
-TEST_CASE("local_sgd: a push is of the last step of its block, and so chosen") {
+TEST_CASE("local_sgd: --trace-steps selects a push by the last step of its block") {
   auto path = kj::str(newFolder(), "/trace.json");
   trace(path, "tcp", "5-", {"kvstore.mode=local_sgd", "kvstore.local_steps=5"});
   TraceFile file(path);
@@ -230,7 +230,7 @@ TEST_CASE("local_sgd: a push is of the last step of its block, and so chosen") {
   CHECK(pushes.find(11) != nullptr);
 }
 
-TEST_CASE("what cannot be traced is told before anything runs") {
+TEST_CASE("a trace that cannot be made is refused before anything runs") {
   auto folder = newFolder();
   auto file = kj::str(folder, "/trace.json");
   auto sweep =
@@ -257,7 +257,7 @@ TEST_CASE("what cannot be traced is told before anything runs") {
   CHECK(contains(role.errors,
       "/nope/worker-0.trace.json: No such file or directory; choose another place with --folder "
       "DIR"));
-  // Nothing was begun.
+  // Nothing was started.
   CHECK(Command({"ls", "-A", folder}).wait().output == "");
 }
 

@@ -28,7 +28,7 @@ kj::String outputOf(kj::ArrayPtr<const kj::StringPtr> words) {
   return kj::mv(ended.output);
 }
 
-// Returns the number behind `"name":` in JSON.
+// Returns the number after `"name":` in JSON.
 double numberIn(kj::StringPtr json, kj::StringPtr name) {
   auto key = kj::str("\"", name, "\":");
   auto found = ::strstr(json.cStr(), key.cStr());
@@ -95,7 +95,7 @@ TEST_CASE("evaluate: gives the figures of the last validation, to the last bit")
   }
 }
 
-TEST_CASE("evaluate: weights are enough without their run") {
+TEST_CASE("evaluate: needs only the weights, not their run") {
   auto run = train(BATCH_NORM, {"train.steps=20", "checkpoint.keep_best=true"});
   auto folder = newFolder();
   auto copy = kj::str(folder, "/w.safetensors");
@@ -142,7 +142,7 @@ layers = [
   CHECK(contains(ended.errors, "model.skip leaves out `fc3_weight`, without which"));
 }
 
-TEST_CASE("predict: says of each file what evaluate counts") {
+TEST_CASE("predict: its answers for all files add up to evaluate's accuracy") {
   auto folder = photos();
   auto source = kj::str("data.source=", folder);
   auto run = train(PHOTOS, {source});
@@ -166,7 +166,7 @@ TEST_CASE("predict: says of each file what evaluate counts") {
   CHECK(countOf(page, "<img ") == 60 - correct);
   CHECK(readFile(kj::str(into, "/evaluation.csv")).size() > 0);
 
-  SUBCASE("a file that is no image is named, and the others are answered") {
+  SUBCASE("a file that is not an image is named, and the others are classified") {
     writeFile(kj::str(folder, "/notes.txt"), "not a picture");
     auto ended = command({"predict", run.folder, folder, "--format", "csv", "--top", "1"});
     CHECK(ended.exitCode == 1);
@@ -174,7 +174,7 @@ TEST_CASE("predict: says of each file what evaluate counts") {
     CHECK(contains(ended.errors, "1 of 61 images could not be used"));
     CHECK(linesOf(ended.output).size() == 61);  // with the header
   }
-  SUBCASE("a path without an image is named, and the others are answered") {
+  SUBCASE("a path without an image is named, and the others are classified") {
     auto image = kj::str(folder, "/bright/0.jpg");
     auto ended = command({"predict", run.folder, "/nowhere.jpg", image, "--format", "csv"});
     CHECK(ended.exitCode == 1);
@@ -182,7 +182,7 @@ TEST_CASE("predict: says of each file what evaluate counts") {
     CHECK(contains(ended.errors, "1 of 2 images could not be used"));
     CHECK(contains(ended.output, "/bright/0.jpg,1,"));
   }
-  SUBCASE("an image whose values are not finite is named, and the others are answered") {
+  SUBCASE("an image whose values are not finite is named, and the others are classified") {
     auto grey = kj::heapArray<kj::byte>(3 * 12 * 12);
     for (auto& pixel: grey) pixel = 128;
     auto image = kj::str(folder, "/grey.jpg");
@@ -209,6 +209,14 @@ TEST_CASE("predict: says of each file what evaluate counts") {
     ended = command({"evaluate", MLP, "--set", weights});
     CHECK(ended.exitCode == 2);
     CHECK(contains(ended.errors, "do not fit the network"));
+  }
+  SUBCASE("a folder may have the number of a class as its name") {
+    auto other = photos();
+    kj::newDiskFilesystem()->getRoot().openFile(kj::Path(nullptr).eval(kj::str(other, "/0/1.jpg")),
+        kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT);
+    // The file is not an image.
+    auto ended = command({"evaluate", run.folder, "--data", other});
+    CHECK(!contains(ended.errors, "/0 has the name of no class"));
   }
   SUBCASE("a folder that names no class is an error") {
     auto other = photos();
@@ -256,7 +264,7 @@ TEST_CASE("model.weights: training begins with them, except for what is skipped"
   CHECK(contains(ended.errors, "cannot find the weights"));
 }
 
-TEST_CASE("model.weights: other weights are another experiment, and the same elsewhere are not") {
+TEST_CASE("model.weights: the digest depends on the weights, and not on where they are") {
   auto first = train(MLP, {"train.steps=30"}), second = train(MLP, {"train.steps=31"});
   auto digest = [&](kj::StringPtr weights) {
     auto from = kj::str("model.weights=", weights);

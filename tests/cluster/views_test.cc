@@ -1,5 +1,5 @@
-// Views of validation images: what runs say of them, beside the same calculated here in double from
-// the weights that they saved.
+// Views of validation images: compares what runs report with the same figures, which this test
+// calculates in double from the saved weights.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
@@ -42,7 +42,7 @@ kj::Array<Image> imagesOf(uint count, uint64_t seed) {
   return images;
 }
 
-// A packed folder of them.
+// Returns a folder of packed records, with these images for validation.
 kj::String packed(kj::ArrayPtr<const Image> validation) {
   auto folder = newFolder();
   auto write = [&](kj::StringPtr name, kj::ArrayPtr<const Image> images) {
@@ -66,7 +66,7 @@ struct Found {
   kj::String confusion;  // the text of confusion.csv, of the last validation
 };
 
-// What the run found in its validations, one an epoch.
+// Returns what the run found in its validations, one per epoch.
 kj::Array<Found> validationsOf(const Trained& run) {
   kj::Vector<Found> found;
   runner::eachEvent({kj::str(run.folder)}, [&](runner::Event::Reader event) {
@@ -155,7 +155,7 @@ TEST_CASE("a validation judges the mean of the logits over its views, and change
   CHECK(shift.weightsSha256 == centre.weightsSha256);
   auto a = expected(centre, images, CENTRE), b = expected(centre, images, MIRROR),
        c = expected(centre, images, MIRROR_SHIFT);
-  // The three can be told apart.
+  // The three expected losses differ.
   CHECK(std::abs(a.loss - b.loss) > 1e-3);
   CHECK(std::abs(b.loss - c.loss) > 1e-3);
   check(validationsOf(centre)[0], a);
@@ -163,7 +163,7 @@ TEST_CASE("a validation judges the mean of the logits over its views, and change
   check(validationsOf(shift)[0], c);
 }
 
-TEST_CASE("views at the last validation leave those before it to the centre") {
+TEST_CASE("with views only at the last validation, earlier ones see only the centre") {
   auto images = imagesOf(VALIDATION, 2);
   auto source = kj::str("data.source=", packed(images));
   auto one = train(FILE, {source});

@@ -15,7 +15,7 @@ namespace tests {
 namespace {
 
 constexpr uint CLASSES = 10;
-// Of five workers with a batch of 4 each, twice over; every tenth is for validation.
+// Enough for two steps of five workers with a batch of 4. Every tenth image is for validation.
 constexpr uint IMAGES = 60;
 // Larger than the crops of all files.
 constexpr io::ImageShape SHAPE = {3, 32, 32};
@@ -56,27 +56,27 @@ Ended runAsPublished(kj::StringPtr verb) {
   return Command(words).wait();
 }
 
-TEST_CASE("the file has no mistake") {
+TEST_CASE("runner check finds no mistake in the file") {
   auto ended = runAsPublished("check");
   INFO(ended.errors);
   CHECK(ended.exitCode == 0);
 }
 
-TEST_CASE("its network has as many parameters as was published") {
+TEST_CASE("the network of the file has the published number of parameters") {
   auto parameters = variable("PARAMETERS");
-  if (parameters == "") return;  // said of another file with the same network
+  if (parameters == "") return;  // another file has the number for this network
   auto ended = runAsPublished("explain");
   INFO(ended.output, ended.errors);
   CHECK(ended.exitCode == 0);
   CHECK(contains(ended.output, kj::str("\n", parameters, " parameters in ")));
 }
 
-// `runner VERB FILE` with what tiny data ask for (SETTINGS), and `more`.
+// `runner VERB FILE` with the settings that tiny data need (SETTINGS), and `more`.
 Ended runTiny(kj::StringPtr verb, kj::StringPtr source, kj::ArrayPtr<const kj::StringPtr> more) {
   auto path = file();
   kj::Vector<kj::StringPtr> words;
   words.addAll(kj::ArrayPtr<const kj::StringPtr>({RUNNER, verb, path, "--set", source}));
-  // Ends of lines become ends of words.
+  // Each line of SETTINGS is one setting.
   auto settings = kj::str(variable("SETTINGS"));
   for (char* word = ::strtok(settings.begin(), "\n"); word != nullptr;
        word = ::strtok(nullptr, "\n")) {
@@ -107,7 +107,7 @@ uint count(kj::StringPtr text, kj::StringPtr part) {
   return found;
 }
 
-TEST_CASE("all of its runs train some steps on small images") {
+TEST_CASE("all runs of the file train some steps on small images") {
   auto source = kj::str("data.source=", imageFolder());
   auto checked = runTiny("check", source, nullptr);
   CHECK(checked.exitCode == 0);
@@ -115,7 +115,7 @@ TEST_CASE("all of its runs train some steps on small images") {
   auto ended = runTiny("run", source, {"--runs", runs});
   INFO(ended.output, ended.errors);
   if (contains(ended.errors, "error: device `cuda`: ")) SKIP_CASE("no GPU that it names");
-  // 3: it does not reach what is expected of it, which four steps cannot.
+  // 3: four steps cannot meet the expectations of the file.
   CHECK((ended.exitCode == 0 || ended.exitCode == 3));
   CHECK(count(ended.output, "weights sha256=") == runsOf(checked.output));
   CHECK(processesWith(runs).size() == 0);

@@ -1,4 +1,4 @@
-// The packed programs in a root of their own, where nothing is but glibc, a shell and images.
+// The packed programs in a root folder that has nothing but glibc, a shell and images.
 #include <doctest/doctest.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ namespace {
 constexpr kj::StringPtr TAR = "runner/runner.tar.gz"_kj;
 constexpr kj::StringPtr IMAGES = "/usr/share/datasets/fashion-mnist"_kj;
 
-// What is not glibc's is what this is about: no libstdc++, no libgcc_s.
+// The root has only glibc's libraries. It must not have libstdc++ or libgcc_s.
 constexpr kj::StringPtr MAKE_ROOT = R"(
 set -e
 tar -xzf "$2" -C "$1"
@@ -29,7 +29,7 @@ done
 cp -r "$4" "$1/usr/share/datasets"
 )"_kj;
 
-// Only in a name space of mounts can the root have its /proc, by which a program finds itself.
+// A program finds itself by /proc. The root can have one only in a mount namespace.
 constexpr kj::StringPtr ENTER = R"(
 mount --rbind /proc "$1/proc" && mount --rbind /dev "$1/dev" &&
 root=$1 && shift && exec env -i PATH=/bin RUNNER_CACHE=/cache /usr/sbin/chroot "$root" "$@"
@@ -53,7 +53,7 @@ Ended runIn(kj::StringPtr root, kj::ArrayPtr<const kj::StringPtr> words) {
   return command.wait();
 }
 
-TEST_CASE("what is packed checks, trains and says what there is, where there is only glibc") {
+TEST_CASE("the packed programs check, train and list devices where there is only glibc") {
   if (::access(IMAGES.cStr(), R_OK) != 0) SKIP_CASE("no Fashion-MNIST here");
   auto root = newRoot();
   auto run = [&](std::initializer_list<kj::StringPtr> words) {
@@ -63,7 +63,7 @@ TEST_CASE("what is packed checks, trains and says what there is, where there is 
     CHECK(ended.exitCode == 0);
     return kj::mv(ended.output);
   };
-  // The root is what it should be.
+  // The root is as it should be: it has no libstdc++ and no /usr/bin.
   CHECK(runIn(root, {"/runner/lib/libstdc++.so.6"}).exitCode != 0);
   CHECK(run({"/bin/sh", "-c", "echo /lib/*/*stdc++* /usr/bin*"}) == "/lib/*/*stdc++* /usr/bin*\n");
 
@@ -78,7 +78,7 @@ TEST_CASE("what is packed checks, trains and says what there is, where there is 
   }
 }
 
-TEST_CASE("verify.sh without a GPU says why, in a file too, and has an exit code for that") {
+TEST_CASE("verify.sh without a GPU gives the reason, also in its file, and ends with exit code 4") {
   auto root = newFolder(), results = newFolder();
   Command unpack({"tar", "-xzf", TAR, "-C", root});
   REQUIRE(unpack.wait().exitCode == 0);

@@ -11,7 +11,7 @@
 namespace tests {
 namespace {
 
-// Builds below $HOME, or below --output_user_root. It can do so only where that folder is.
+// Builds below $HOME, or below --output_user_root. It fails if that folder does not exist.
 constexpr kj::StringPtr BAZEL = R"sh(#!/bin/bash
 base=$HOME
 disk=none
@@ -63,7 +63,7 @@ struct Tree {
   }
 };
 
-TEST_CASE("runner.sh runs what its caller has built, although bazel-bin leads to another's") {
+TEST_CASE("runner.sh runs its caller's build, although bazel-bin leads to another user's") {
   Tree tree;
   REQUIRE(::symlink("/nonexistent/bin", tree.at("bazel-bin").cStr()) == 0);
   auto home = newFolder();
@@ -72,7 +72,7 @@ TEST_CASE("runner.sh runs what its caller has built, although bazel-bin leads to
   CHECK(ended.output == kj::str("built below ", home, ", disk cache none: check x.toml\n"));
 }
 
-TEST_CASE("runner.sh says how to a user who can neither build nor read what another has built") {
+TEST_CASE("runner.sh says what to do if a user can neither build nor read another user's build") {
   Tree tree;
   REQUIRE(::symlink("/nonexistent/bin", tree.at("bazel-bin").cStr()) == 0);
   auto ended = tree.call("/nonexistent");

@@ -1,5 +1,5 @@
-// The logic of tools/gpu/verify.sh, on a machine that its programs make up: what is kept, what is
-// left, what fails, and what is made of figures.
+// The logic of tools/gpu/verify.sh, with fake programs: which parts it keeps, which it leaves for
+// the next call, which fail, and how it summarizes figures.
 #include <doctest/doctest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,8 +10,8 @@
 namespace tests {
 namespace {
 
-// Each call goes to `calls` and takes as long as `tick` says, of the made-up clock. `fail` holds a
-// pattern of those that fail.
+// Each call is noted in `calls`, and takes `tick` seconds on a fake clock. `fail` holds a pattern
+// for the calls that fail.
 constexpr kj::StringPtr PRELUDE = R"sh(#!/bin/sh
 cd "$(dirname "$0")"
 call="$(basename "$0") $*"
@@ -91,7 +91,7 @@ public:
     ::chmod(kj::str(root, '/', name).cStr(), 0755);
   }
 
-  // A call of verify.sh at a time of its own, with how many calls of other programs it made.
+  // A call of verify.sh, with a new clock, and how many calls of other programs it made.
   struct Verified {
     Ended ended;
     size_t calls;
@@ -120,7 +120,7 @@ private:
   kj::String root, results;
 };
 
-// Calls of one stage until none of its parts is left: how many.
+// Calls one stage until none of its parts is left. Returns how many calls that takes.
 uint callsUntilDone(Machine& machine, kj::StringPtr stage, int exitCode) {
   uint calls = 0;
   for (;;) {
@@ -137,7 +137,8 @@ uint callsUntilDone(Machine& machine, kj::StringPtr stage, int exitCode) {
   }
 }
 
-TEST_CASE("verify.sh: parts that are done are kept; what is left says so; --again does all anew") {
+TEST_CASE(
+    "verify.sh: keeps finished parts, reports the parts that are left, and --again repeats all") {
   Machine machine;
   auto first = machine.verify({"train"});
   CHECK(first.ended.exitCode == 5);
@@ -147,7 +148,7 @@ TEST_CASE("verify.sh: parts that are done are kept; what is left says so; --agai
       first.json, "\"mlp-fp32\": {\"images_per_s\":123456.789,\"steps\":3}, \"mlp-tf32\""));
   CHECK(contains(first.json, "\"failed\": {}, \"left\": [\"inception-small-512-tf32\", "));
   CHECK(contains(first.ended.output, "\ninception-small-512     512     123457          -"));
-  // 13 more, and then the last 6 and both trainings.
+  // The first of these calls does 13 more parts, and the second the last 6 and both trainings.
   machine.makeFolder("datasets");
   machine.makeFolder("datasets/mnist");
   CHECK(callsUntilDone(machine, "train", 0) == 2);
@@ -159,7 +160,7 @@ TEST_CASE("verify.sh: parts that are done are kept; what is left says so; --agai
   CHECK(machine.verify({"train", "--again"}).calls == 13);
 }
 
-TEST_CASE("verify.sh: a part that fails says why, ends the stage with 1, and is done again") {
+TEST_CASE("verify.sh: a part that fails says why, ends the stage with 1, and is repeated") {
   Machine machine;
   machine.write("fail", "lenet.*GPU_NOT_HERE\\|peers lenet-plain");
   int code = 5;
@@ -207,7 +208,7 @@ TEST_CASE("verify.sh check: a deterministic run must have the same losses twice"
   CHECK(contains(bad.json, "\"deterministic\": \"the same run gives other losses the second time"));
 }
 
-TEST_CASE("verify.sh check: accesses are looked at in a run that has measured nothing") {
+TEST_CASE("verify.sh check: checks memory accesses after a run that has chosen the convolutions") {
   Machine machine;
   machine.write("tick", "1");
   machine.program("bin/compute-sanitizer", R"sh(#!/bin/sh
@@ -216,7 +217,7 @@ grep -q 'losses.* --steps=2 .*batch_size=8 .*cuda:0' "$(dirname "$0")/../calls" 
   CHECK(contains(machine.verify({"check"}).json, "{\"outcome\": \"no error\"}"));
 }
 
-TEST_CASE("verify.sh train: what is trained on the GPU reaches the processor's accuracy") {
+TEST_CASE("verify.sh train: fails if training on the GPU misses the processor's accuracy") {
   Machine machine;
   machine.write("tick", "1");
   machine.makeFolder("datasets");
@@ -227,7 +228,8 @@ TEST_CASE("verify.sh train: what is trained on the GPU reaches the processor's a
   CHECK(contains(bad.json, "validation accuracy is 0.8 on the processor, 0.85 on the GPU"));
 }
 
-TEST_CASE("verify.sh cifar: the mean of ten seeds and more; without the data set, 3") {
+TEST_CASE(
+    "verify.sh cifar: averages over ten seeds or more, and ends with 3 without the data set") {
   Machine machine;
   auto none = machine.verify({"cifar"});
   CHECK(none.ended.exitCode == 3);
@@ -242,11 +244,11 @@ TEST_CASE("verify.sh cifar: the mean of ten seeds and more; without the data set
       "\"seed-2\": {\"seed\": 2, \"accuracy\": 0.940, \"training_s\": 2.5000, "
       "\"evaluation_s\": 0.5000}"));
   CHECK(contains(first.ended.output, "13        0.94054    0.00014     3.000     0.000"));
-  // Later calls add to it.
+  // Later calls add more seeds to the mean.
   CHECK(contains(machine.verify({"cifar"}).ended.output, "26        0.94050"));
 }
 
-TEST_CASE("verify.sh: a GPU that cannot be used is none; parts of another machine are not kept") {
+TEST_CASE("verify.sh: an unusable GPU does not count, and parts of another machine are refused") {
   Machine machine;
   machine.write("gpu", "cuda:0: Old GPU, 1.0 GiB; cannot be used: too old\n");
   auto old = machine.verify({"check"});

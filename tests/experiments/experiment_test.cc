@@ -1,7 +1,7 @@
-// An experiment of this folder must train as x.expected says: a table of accuracies and losses an
-// epoch, compared within tolerances; and launched inline and locally to the same table and the same
-// weights, digit by digit. To add one: write x.toml, run its test, and put the table that it prints
-// into x.expected after reading it.
+// An experiment of this folder must train as x.expected says: a table of accuracies and losses per
+// epoch, compared within tolerances. The launchers inline and local must give the same table and
+// the same weights, digit by digit. To add one: write x.toml, run its test, and put the table that
+// it prints into x.expected after reading it.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <math.h>
@@ -17,11 +17,11 @@
 namespace tests {
 namespace {
 
-// The bits of a run are those of the CPU's instruction set: on another one sums round differently,
-// and after an epoch other images lie on the other side of a boundary. With AVX2 in place of
+// The bits of a run depend on the CPU's instruction set: another one rounds sums differently, and
+// after an epoch other images lie on the other side of a decision boundary. With AVX2 in place of
 // AVX-512 these accuracies differ by up to 0.006.
 constexpr double ACCURACY_TOLERANCE = 0.02;
-// Of the mean loss of an epoch's images: about what two per cent of them make.
+// For the mean loss of an epoch's images: about what two per cent of them contribute.
 constexpr double LOSS_TOLERANCE = 0.05;
 
 kj::String fileOf(kj::StringPtr ending) {
@@ -30,7 +30,7 @@ kj::String fileOf(kj::StringPtr ending) {
   return kj::str("tests/experiments/", name, ending);
 }
 
-// The mean of the workers' losses in training, an epoch.
+// Returns the mean of the workers' training losses for each epoch.
 kj::Array<double> lossesOf(const Trained& run) {
   kj::Vector<double> sums;
   uint workers = 0;
@@ -40,7 +40,7 @@ kj::Array<double> lossesOf(const Trained& run) {
       sums.resize(event.getStarted().getEpochs());
       for (auto& sum: sums) sum = 0;
     } else if (event.isTrained()) {
-      // Two terms at most have one sum in any order.
+      // The sum of at most two terms does not depend on their order.
       KJ_REQUIRE(workers <= 2);
       sums[event.getTrained().getEpoch() - 1] += event.getTrained().getLoss() / workers;
     }
@@ -48,7 +48,7 @@ kj::Array<double> lossesOf(const Trained& run) {
   return sums.releaseAsArray();
 }
 
-// The first table of the run's table.md with the loss in the place of the time.
+// Returns the first table of the run's table.md, with the loss in place of the time.
 kj::String tableOf(const Trained& run) {
   auto rows = linesOf(readFile(kj::str(run.folder, "/table.md")));
   auto losses = lossesOf(run);

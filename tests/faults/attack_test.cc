@@ -1,6 +1,6 @@
-// Attacks on a job whose secret the attacker does not know, or knows only proofs of: the job ends
-// with its bits, uses no more memory, and says once what it saw. ATTACKS is the number of strangers
-// of the largest kind.
+// Attacks on a job whose secret the attacker does not know, or knows only proofs of: the job trains
+// the same bits, uses no more memory, and each socket reports once what it saw. ATTACKS is the
+// number of strangers in the largest attack.
 #include <doctest/doctest.h>
 #include <errno.h>
 #include <kj/debug.h>
@@ -25,7 +25,7 @@ namespace {
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 constexpr size_t GROWTH_BYTES_MAX = 10 << 20;
 
-// Returns how many strangers come at least. The variable makes the test long.
+// Returns the number of strangers in the largest attack. A large ATTACKS makes the test long.
 uint attacks() {
   auto text = ::getenv("ATTACKS");
   return text == nullptr ? 200 : uint(atoi(text));
@@ -131,7 +131,7 @@ TEST_CASE("a job that strangers attack in every way trains its bits, and uses no
   auto processes = {job.coordinator->pid(), job.server->pid()};
   size_t before[2], after[2];
 
-  // Garbage, after a few that fill what a process keeps ready.
+  // Garbage. The first strangers only fill the memory that a process keeps ready.
   kj::byte noise[256];
   for (size_t i = 0; i < sizeof(noise); ++i) noise[i] = kj::byte(i * 2654435761u >> 13);
   auto garbage = [&](uint times) {
@@ -159,7 +159,7 @@ TEST_CASE("a job that strangers attack in every way trains its bits, and uses no
     }
   }
 
-  // What a real worker has said, again.
+  // Replays what a real worker has said.
   Proof recorded;
   {
     auto real = connectTo(job.address);

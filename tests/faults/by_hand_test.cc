@@ -40,7 +40,7 @@ TEST_CASE("if a role that was refused is missing later, the message says why it 
        "another secret); see why"});
 }
 
-TEST_CASE("of many roles that never join the first few are named, and all are counted") {
+TEST_CASE("if many roles never join, the message names the first few and counts all") {
   auto ended =
       startByHand({"tests/faults/impatient.toml", "--role", "coordinator", "--folder", newFolder(),
                       "--set", "data.batch_size=1", "--set", "cluster.workers=400"})
@@ -50,7 +50,7 @@ TEST_CASE("of many roles that never join the first few are named, and all are co
        "all);"});
 }
 
-TEST_CASE("a coordinator is refused in the folder of a run that goes on, or has ended") {
+TEST_CASE("a coordinator is refused in the folder of a run that still runs, or has ended") {
   auto folder = newFolder();
   auto first = startCoordinator(ENDLESS, folder);
   addressOf(*first);
@@ -100,7 +100,7 @@ kj::String endlessWith(kj::StringPtr lines) {
   return file;
 }
 
-TEST_CASE("a job started by hand says and leaves what runner run says and leaves") {
+TEST_CASE("a job started by hand prints and writes what runner run prints and writes") {
   auto launched = train(SHORT);
   JobByHand job(SHORT);
   auto ended = job.coordinator->wait();
@@ -112,7 +112,7 @@ TEST_CASE("a job started by hand says and leaves what runner run says and leaves
   CHECK(ended.output.endsWith(
       kj::str("\nweights sha256=", launched.weightsSha256, "  ", job.folder, "\n")));
   CHECK(contains(ended.output, "Epoch[1] Validation-accuracy="));
-  // No event of the launcher's.
+  // It prints no events, which only launchers read.
   CHECK_FALSE(contains(ended.output, "{"));
   CHECK_FALSE(contains(ended.errors, "{"));
   CHECK(contains(ended.output, readFile(kj::str(job.folder, "/table.md"))));
@@ -259,7 +259,7 @@ TEST_CASE("an address that other hosts cannot call is refused") {
   }
 }
 
-TEST_CASE("a coordinator that is told an address refuses it and says where it listens") {
+TEST_CASE("a coordinator refuses --coordinator, and says where it would listen") {
   auto ended = Command({RUNNER, "role", ENDLESS, "--role", "coordinator", "--folder", newFolder(),
                            "--coordinator", "192.0.2.2:7777"})
                    .wait();
@@ -319,9 +319,9 @@ TEST_CASE("a worker started by hand whose data are missing tells the coordinator
   checkFailed(coordinator->wait(FAILS_WITHIN_S), {cause});
 }
 
-TEST_CASE("a role started by hand that is killed: the coordinator says that it gave no reason") {
+TEST_CASE("if a role started by hand is killed, the coordinator says that it gave no reason") {
   JobByHand job(ENDLESS);
-  // No worker comes so far before each has reported a step.
+  // By then, every worker has reported a step.
   REQUIRE(job.coordinator->waitForOutput("Batch [20]"));
   job.workers[1]->kill(SIGKILL);
   auto ended = job.coordinator->wait(FAILS_WITHIN_S);
@@ -334,7 +334,7 @@ TEST_CASE("a role started by hand that is killed: the coordinator says that it g
 }
 
 TEST_CASE("a worker started by hand that is killed before all have joined is lost at once") {
-  // No role is silent for so long.
+  // The loss must be noticed long before this time-out.
   auto file = endlessWith("[cluster]\nsilence_timeout_s = 600\n");
   auto coordinator = startCoordinator(file);
   auto worker = startRole(file, "worker", 0, addressOf(*coordinator));
@@ -460,7 +460,7 @@ TEST_CASE("a role says that what answers at the address is not a coordinator") {
       ended.errors, kj::str("error: what answers at ", place, " is not a coordinator of runner")));
 }
 
-TEST_CASE("two roles of one index: the second is refused and told why") {
+TEST_CASE("of two roles with one index, the second is refused and told why") {
   auto coordinator = startCoordinator(ENDLESS);
   auto address = addressOf(*coordinator);
   auto first = startRole(ENDLESS, "server", 0, address);

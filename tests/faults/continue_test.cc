@@ -51,7 +51,7 @@ kj::Own<Run> losing(kj::StringPtr file, Words settings, kj::ArrayPtr<const Loss>
 // What a run's events tell of its members and its results.
 struct Course {
   uint lost = 0;
-  uint left = 0;  // on purpose, and of them, those with a step that was not pushed completely
+  uint left = 0;  // on purpose; leftAmid: those of them that did not complete a push
   uint leftAmid = 0;
   uint joined = 0;
   uint least = kj::maxValue;  // workers at a time
@@ -122,7 +122,7 @@ TEST_CASE("a job that loses one worker after the other goes on, and others take 
   CHECK(contains(errors, "worker 2 has joined at step "));
 }
 
-TEST_CASE("a job goes on over TCP, with compression, as with shared memory") {
+TEST_CASE("a job that loses workers also goes on over TCP with compression") {
   constexpr Loss LOSSES[] = {
       {"Epoch[2] Batch [100]"_kj, "worker"_kj, 2},
       {"Epoch[4] Batch [100]"_kj, "worker"_kj, 0},
@@ -134,8 +134,7 @@ TEST_CASE("a job goes on over TCP, with compression, as with shared memory") {
   checkWentOn(*run, 2);
 }
 
-// Checks that every epoch had a push of each of its batches, and no other. The first one had no
-// loss.
+// Checks that each batch of every epoch was pushed once. The first epoch had no loss.
 void checkUsedOnce(const Run& run, uint batches) {
   Course course(run);
   REQUIRE(course.pushed.size() > 1);
@@ -151,7 +150,7 @@ void checkUsedOnce(const Run& run, uint batches) {
   }
 }
 
-TEST_CASE("in modes where nobody waits, the others take over the epoch of a lost worker") {
+TEST_CASE("in asynchronous modes, the others take over the epoch of a lost worker") {
   constexpr Loss LOSSES[] = {
       {"Epoch[1] Batch [100]"_kj, "worker"_kj, 1},
       {"Epoch[3] Batch [100]"_kj, "worker"_kj, 0, SIGTERM},
@@ -172,7 +171,7 @@ TEST_CASE("in modes where nobody waits, the others take over the epoch of a lost
   }
 }
 
-TEST_CASE("in such a mode, a job that lost a worker goes on after a break") {
+TEST_CASE("a dist_ssp job that lost a worker goes on after all roles are started again") {
   constexpr Loss LOSSES[] = {{"Epoch[1] Batch [100]"_kj, "worker"_kj, 1, SIGKILL, false},
       {"Epoch[1] Batch [300]"_kj, "server"_kj, 0, SIGKILL, false}};
   auto run = losing(
@@ -204,7 +203,7 @@ TEST_CASE("a job that loses a server, or too many workers, goes back to its newe
   CHECK(Course(*run).lost == 0);
 }
 
-TEST_CASE("a job whose members have changed goes on after a break, and ends") {
+TEST_CASE("a job whose members have changed goes on after all roles are started again") {
   constexpr Loss LOSSES[] = {{"Epoch[2] Batch [100]"_kj, "worker"_kj, 1}};
   auto run = losing(SHORT, {"train.epochs=10", "checkpoint.every_steps=50"}, LOSSES);
   REQUIRE(run->command.waitForOutput("Epoch[4] Batch [100]"));
@@ -220,7 +219,7 @@ TEST_CASE("a job whose members have changed goes on after a break, and ends") {
   for (uint images: course.validated) CHECK(images == 10000);
 }
 
-// What an event `membership` tells, except when.
+// Returns what the `membership` events say, except their times.
 kj::String changesOf(kj::StringPtr events) {
   kj::Vector<kj::StringPtr> changes;
   constexpr kj::StringPtr MARK = "\"index\":"_kj;
@@ -300,8 +299,7 @@ TEST_CASE("a job that cannot do without the worker that leaves goes back to its 
   CHECK(Course(*run).lost == 0);
 }
 
-TEST_CASE(
-    "a run repeats losses of which some slices hold the last push, and at the end of an epoch") {
+TEST_CASE("a run repeats losses after a partial push, and a loss at the end of an epoch") {
   constexpr kj::StringPtr FILE = "tests/faults/losses.toml"_kj;
   constexpr kj::StringPtr SETTINGS[] = {
       "train.steps=1400"_kj, "data.batch_size=50"_kj, "kvstore.slice_bytes=4096"_kj};

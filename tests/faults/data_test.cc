@@ -18,7 +18,7 @@ namespace {
 // Disks and data.
 
 // Runs `file` with its runs on a file system of `size` that only this run sees. Once it trains,
-// `filler`, a size too, is filled by somebody else: by default nothing.
+// somebody else uses `filler` of that space.
 Ended runOnDisk(
     kj::StringPtr size, kj::StringPtr file, kj::StringPtr setting, kj::StringPtr filler = "0") {
   auto folder = newFolder();
@@ -97,7 +97,7 @@ TEST_CASE("a disk that has no room for the trace costs a run neither its table n
                          "/trace.json: No space left on device; free some space, or choose "
                          "another file with --trace; the roles' files are in ",
                          "/endless/1"});
-  // Nothing is left of it.
+  // Nothing is left of the trace.
   CHECK(ended.errors.endsWith("/endless/1\n"));
   CHECK(contains(ended.output, "weights sha256="));
   for (auto name: {"report.html", "worker-1.trace.json", "server-0.trace.json"}) {
@@ -134,7 +134,7 @@ public:
     checkFailed(ended, {file, ". Delete this file"});
   }
 
-  // The same; then that is done, and a run must go well.
+  // The same. Then does what the message says, after which a run must succeed.
   void checkMessageHelps(Words words) {
     checkFails(words);
     REQUIRE(Command({"rm", file}).wait().exitCode == 0);
@@ -199,13 +199,14 @@ TEST_CASE("a database with changed pixels ends the run, which names the record a
   data.checkMessageHelps({"worker ", "record ", " (image ", "checksum", "data.on_bad_record"});
 }
 
-TEST_CASE("a database with changed bytes ends the run, which names the file: never a signal") {
+TEST_CASE(
+    "a database with changed bytes ends the run, which names the file, and never by a signal") {
   struct Change {
     kj::StringPtr script;
     kj::StringPtr cause;
   };
-  // The size of pages; that in the second meta page; the root in both; where the offsets of a page
-  // end.
+  // The changes are in the size of pages, in that of the second meta page, in the root in both meta
+  // pages, and in the end of a page's offsets.
   const Change changes[] = {
       {"printf '\\000' | dd of=\"$1\" bs=1 seek=41 conv=notrunc", "page 0 of the file is damaged"},
       {"printf '\\377' | dd of=\"$1\" bs=1 seek=4138 conv=notrunc",
@@ -319,7 +320,7 @@ TEST_CASE("a run says that fewer than ten images give no validation records") {
     CHECK(hasConfusion == (count == 10));
     CHECK(
         contains(ended.errors, "warning: the data set has no validation records") == (count < 10));
-    // Without them there is no figure.
+    // Without validation records, there are no validation figures.
     CHECK(contains(run.read("log.txt"), "Validation-") == (count == 10));
     CHECK(contains(run.read("events.jsonl"), "\"validates\":true") == (count == 10));
     for (auto name: {"table.md", "table.csv"}) CHECK(!contains(run.read(name), "nan"));
@@ -342,7 +343,7 @@ TEST_CASE("a run says what its import left out, also when an earlier run importe
         " whose name does not end in .jpeg, .jpg or .png: cat/04.gif");
     // Once: its workers do not repeat it.
     CHECK(countOf(ended.errors, kj::str("warning: ", sentence, "\n")) == 1);
-    // What is kept of the run says it too.
+    // The files of the run say it, too.
     CHECK(contains(run.read("events.jsonl"), kj::str("\"left_out\":[\"", sentence, "\"]")));
     CHECK(contains(
         run.read("table.md"), kj::str("\nThe import of the data set:\n\n- ", sentence, "\n")));
@@ -364,7 +365,7 @@ TEST_CASE("a sweep says once what the import of its data set left out") {
   CHECK(countOf(ended.errors, "warning: left out 1 file of ") == 1);
 }
 
-TEST_CASE("a sweep over data of which some cannot be had runs the others") {
+TEST_CASE("a sweep over data sets of which one is missing runs the others") {
   auto good = imageFolder(), bad = kj::str(newFolder(), "/none");
   auto runs = newFolder();
   auto cache = cacheSetting();
@@ -430,7 +431,7 @@ TEST_CASE("pack_records advises its own flags, and names what it leaves out") {
       "warning: cat/04.jpeg is neither a JPEG nor a PNG file; left out (--skip-bad)\n"));
 }
 
-TEST_CASE("pack_records refuses what its command line names wrongly with exit code 2") {
+TEST_CASE("pack_records refuses wrong options and paths with exit code 2") {
   auto folder = imageFolder();
   auto errorOf = [](kj::ArrayPtr<const kj::StringPtr> more) {
     kj::Vector<kj::StringPtr> words;
@@ -446,7 +447,7 @@ TEST_CASE("pack_records refuses what its command line names wrongly with exit co
   CHECK(contains(errorOf({folder}), "exists already. Name a new folder"));
 }
 
-TEST_CASE("pack_records that may not write a file so large names the limit") {
+TEST_CASE("pack_records names the limit on the size of files if a file would exceed it") {
   auto out = kj::str(newFolder(), "/packed");
   constexpr kj::StringPtr SCRIPT =
       "ulimit -f 8; exec tools/pack_records --dataset image_folder --source \"$1\" \"$2\""_kj;
@@ -472,6 +473,7 @@ TEST_CASE("pack_records on a disk that is too small fails, or has packed everyth
   CHECK(ended.output.endsWith("mean.f32\ntraining.mdb\nvalidation.mdb\n"));
   CHECK(contains(ended.errors, "error: the mean image was not stored: "));
   CHECK(contains(ended.errors, "/out/mean.f32 cannot be written: No space left on device. Free "));
+  CHECK(contains(ended.errors, "What is packed so far is kept, and the same command continues "));
 }
 
 }  // namespace

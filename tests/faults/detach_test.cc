@@ -152,7 +152,7 @@ TEST_CASE("stop ends a launcher that a signal has stopped, and a coordinator sta
   CHECK(coordinator->wait(FAILS_WITHIN_S).exitCode == 130);
 }
 
-TEST_CASE("a launcher that was killed is over, and attach ends with exit code 1") {
+TEST_CASE("a run whose launcher was killed is over, and attach ends with exit code 1") {
   Detached run(ENDLESS);
   auto attached = start({"attach", run.folder});
   REQUIRE(attached->waitForOutput("Speed: "));
@@ -165,7 +165,7 @@ TEST_CASE("a launcher that was killed is over, and attach ends with exit code 1"
   CHECK(contains(stopped.errors, " is over: unfinished"));
 }
 
-TEST_CASE("stop trusts no number of another machine, container or time") {
+TEST_CASE("stop signals no process whose pid is from another machine, container or time") {
   runner::RunFolder folder{newFolder()};
   auto lock = KJ_ASSERT_NONNULL(runner::lockOf(folder));
   auto file = kj::str(folder.path, "/.lock");
@@ -213,7 +213,7 @@ TEST_CASE("a folder without a run is refused, and the message says what to name"
   }
 }
 
-TEST_CASE("a detached sweep is one thing to follow, list and end, and is continued later") {
+TEST_CASE("a detached sweep is followed, listed and ended as a whole, and can be continued") {
   Detached sweep(ENDLESS, "--sweep=train.seed=1,2");
   CHECK(sweep.folder == kj::str(sweep.runs, "/endless"));
   auto attached = start({"attach", sweep.folder});

@@ -14,7 +14,7 @@ namespace {
 constexpr kj::StringPtr PROGRAM = "tests/faults/runner_on_failing_disk"_kj;
 constexpr kj::StringPtr RESUME[] = {"--resume"_kj};
 
-// Programs that are started meanwhile find that `call` fails for paths with `part`. A negative
+// While this object lives, `call` fails in new programs for paths that contain `part`. A negative
 // `error` is a delay instead: see failing_disk.cc.
 class FailingDisk {
 public:
@@ -85,7 +85,7 @@ TEST_CASE("a run whose log, weights or best weights the disk refuses fails with 
   }
 }
 
-TEST_CASE("a disk that is slower than the silence of roles costs a run nothing") {
+TEST_CASE("a disk that takes longer than the silence time-out costs a run nothing") {
   kj::StringPtr settings[] = {"cluster.silence_timeout_s=1", "train.epochs=1"};
   auto trained = ResumableRun(settings, PROGRAM).train();
   for (auto part: {"/1/weights.safetensors", "/1/confusion.csv", "/checkpoints/step-80/"}) {
@@ -136,7 +136,7 @@ TEST_CASE("a run whose events are damaged before a checkpoint does not go on fro
   ResumableRun run(nullptr);
   run.trainUntil(SAVED, 3);
   auto events = run.read("events.jsonl");
-  // The figure of a speed line of the first steps. No checkpoint is older.
+  // Changes a figure of the first steps. No checkpoint is older.
   auto at = ::strstr(events.cStr(), "\"accuracy\":") - events.begin() + 13;
   events[at] = events[at] == '1' ? '2' : '1';
   writeFile(kj::str(run.folder, "/events.jsonl"), events);

@@ -1,4 +1,4 @@
-// Runs that leave the finite numbers: they fail, whatever layers hide it from the loss.
+// Runs whose values become infinite or NaN fail, even if a layer hides that from the loss.
 #include <doctest/doctest.h>
 
 #include "tests/faults/failure.h"
@@ -6,7 +6,7 @@
 namespace tests {
 namespace {
 
-TEST_CASE("what is no number comes through ReLU to the loss, and ends the run") {
+TEST_CASE("a value that is not a number passes through ReLU to the loss, and ends the run") {
   Run run("tests/faults/short.toml", {"data.augment.deviation=[1e-300]"});
   auto ended = run.command.wait();
   checkFailed(ended,

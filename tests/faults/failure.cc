@@ -33,7 +33,7 @@ void checkFailed(const Ended& ended, Words words) {
 
 namespace {
 
-// As JSON and HTML have it: without what they escape.
+// Returns the text without the characters that JSON or HTML escape.
 kj::String plain(kj::StringPtr text) {
   kj::Vector<char> kept;
   for (char c: text) {

@@ -1,5 +1,5 @@
-// Processes that are stopped for longer than silence_timeout_s and then continue: by Ctrl-Z, or as
-// `docker pause` does it. While a process is stopped it hears nobody, and takes nobody for silent.
+// Processes that are stopped for longer than silence_timeout_s and then continue: by Ctrl-Z or by
+// `docker pause`. A process that was stopped has heard nobody, and must not take others for silent.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -10,11 +10,11 @@
 namespace tests {
 namespace {
 
-// With events enough to fill the pipe to a launcher that does not read: the coordinator then waits.
+// Enough events to fill the pipe to a launcher that does not read, so that the coordinator waits.
 constexpr kj::StringPtr SETTINGS[] = {
     "cluster.silence_timeout_s=1"_kj, "log.every=1"_kj, "train.epochs=1"_kj};
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
-// Several times the time-out. This is what is tested, so the test waits.
+// Several times the time-out. The test has to wait for so long, because this is what it tests.
 constexpr uint STOPPED_S = 3;
 
 kj::String weightsOf(const Ended& ended) {

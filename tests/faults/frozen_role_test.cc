@@ -15,7 +15,7 @@
 namespace tests {
 namespace {
 
-// A stop that is shorter than the silence time-out, and one that is longer, with either of these.
+// Stops, in seconds, that are shorter or longer than the silence time-outs below.
 constexpr double STOPS_S[] = {3, 12};
 constexpr kj::StringPtr TIMEOUTS[] = {
     "cluster.silence_timeout_s=2"_kj, "cluster.silence_timeout_s=5"_kj};
@@ -35,7 +35,7 @@ void freezeOne(const SmallJob& job, uint number, Frozen& result) {
   settings.add(TIMEOUTS[number / 2 % kj::size(TIMEOUTS)]);
   Run run(SMALL_JOB, settings);
   LossWatch watch(run.folder, result.figures);
-  // The job is alone in its undisturbed run only.
+  // The job was alone in its undisturbed run. Here it shares the machine, and may take longer.
   watch.lookFor(run.command, 2 * job.seconds * (dice() % 10000) / 10000);
   auto roles = run.roles();
   while (roles.size() == 0 && watch.lookFor(run.command, 0.01)) roles = run.roles();

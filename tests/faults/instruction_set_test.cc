@@ -1,5 +1,4 @@
-// cluster.instruction_set: hosts with different processors, of which DNNL_MAX_CPU_ISA takes the
-// place here.
+// cluster.instruction_set: hosts with different processors, which DNNL_MAX_CPU_ISA imitates here.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -55,7 +54,7 @@ kj::String weightsWithAvx2() {
   return kj::heapString(ended.output.slice(at + 1, at + 65));
 }
 
-TEST_CASE("runner run writes its instruction set into experiment.toml, and names it first") {
+TEST_CASE("runner run writes its instruction set into experiment.toml and into its first event") {
   auto run = train(SHORT);
   // AMX multiplies no float32s.
   auto word = kj::StringPtr(hasAvx512() ? "avx512" : "avx2");
@@ -107,7 +106,8 @@ TEST_CASE("a job of hosts with AVX-512 and AVX2 trains the bits of AVX2") {
       readFile(kj::str(folder, "/events.jsonl")), "\"agreed\":{\"instruction_set\":\"avx2\"}"));
 }
 
-TEST_CASE("a worker on a host that lacks the named instruction set is refused with the way out") {
+TEST_CASE(
+    "a worker on a host that lacks the named instruction set is refused and told what to do") {
   if (!hasAvx512()) SKIP_CASE("this processor has no AVX-512");
   constexpr kj::StringPtr NAMED[] = {"cluster.instruction_set=avx512"_kj};
   auto cache = cacheSetting();

@@ -41,7 +41,7 @@ TEST_CASE("Ctrl-C, SIGTERM and SIGHUP end a run with exit code 130, and it is re
   }
 }
 
-TEST_CASE("a run that a signal ends is saved before") {
+TEST_CASE("a run that a signal ends is saved before it ends") {
   for (int signal: {SIGINT, SIGTERM, SIGHUP}) {
     CAPTURE(signal);
     auto run = startedRun(ENDLESS, nullptr);

@@ -55,12 +55,12 @@ kj::String checkedEnd(const Run& run, const Ended& ended) {
   return found;
 }
 
-TEST_CASE("a signal to the launcher of a run that has finished leaves it finished") {
+TEST_CASE("a run that has finished stays finished if its launcher then gets a signal") {
   for (int signal: {SIGINT, SIGTERM, SIGHUP}) {
     CAPTURE(signal);
     auto run = startedRun(SHORT, {"train.epochs=1"});
     auto roles = run->roles();
-    // It hears of the end and of the signal at once.
+    // The launcher learns of the end and of the signal at the same time.
     run->command.kill(SIGSTOP);
     waitForEvent(*run, "\"finished\":");
     CHECK(haveEnded(roles, FAILS_WITHIN_S));
@@ -70,7 +70,8 @@ TEST_CASE("a signal to the launcher of a run that has finished leaves it finishe
   }
 }
 
-TEST_CASE("a role that is killed while it leaves a finished run fails no run, and is named") {
+TEST_CASE(
+    "a role that is killed while it leaves a finished run is named, but does not fail the run") {
   for (uint attempt = 0;; attempt++) {
     // Most attempts come in time.
     REQUIRE(attempt < 50);
@@ -90,13 +91,14 @@ TEST_CASE("workers that are stopped while their run finishes, and then continue,
   // In some attempts a worker has left before it can be stopped.
   uint stopped = 0;
   for (uint attempt = 0; attempt < 20 && stopped < 4; attempt++) {
-    // With a heartbeat every 200 ms, many workers that are stopped wait for the answer to one.
+    // With a heartbeat every 200 ms, many workers are stopped while they wait for the answer to
+    // one.
     auto run = startedRun(SHORT, {"train.epochs=1", "cluster.silence_timeout_s=1"});
     auto coordinator = kj::arr(run->role("coordinator", 0));
     auto workers = kj::arr(run->role("worker", 0), run->role("worker", 1));
     waitForEvent(*run, "\"finished\":");
     for (auto& worker: workers) ::kill(worker.pid, SIGSTOP);
-    // It leaves without them.
+    // The coordinator leaves without them.
     CHECK(haveEnded(coordinator, FAILS_WITHIN_S));
     stopped += !haveEnded(workers, 0);
     for (auto& worker: workers) ::kill(worker.pid, SIGCONT);
@@ -106,7 +108,7 @@ TEST_CASE("workers that are stopped while their run finishes, and then continue,
   }
 }
 
-TEST_CASE("no event of an inline run follows that it was interrupted") {
+TEST_CASE("the last event of an inline run that is interrupted says so") {
   for (int signal: {SIGINT, SIGTERM, SIGHUP}) {
     CAPTURE(signal);
     auto run = startedRun(ENDLESS, {"cluster.launcher=inline", "log.every=1"});
@@ -115,13 +117,14 @@ TEST_CASE("no event of an inline run follows that it was interrupted") {
   }
 }
 
-TEST_CASE("no event of an inline run follows that it failed") {
+TEST_CASE("the last event of an inline run that fails says so") {
   // The rate makes one worker diverge while the other one computes.
   Run run(SHORT, {"cluster.launcher=inline", "log.every=1", "train.optimizer.learning_rate=1e30"});
   CHECK(checkedEnd(run, run.command.wait()) == "failed");
 }
 
-TEST_CASE("a signal in the last moments of an inline run: exit code and tables follow its event") {
+TEST_CASE(
+    "after a signal near the end of an inline run, exit code and tables match its last event") {
   for (auto moment: {"\"ended\":"_kj, "\"last\":true"_kj, "\"finished\":"_kj}) {
     CAPTURE(moment);
     auto run = startedRun(SHORT, {"cluster.launcher=inline", "train.epochs=1"});

@@ -33,7 +33,8 @@ TEST_CASE("a run whose launcher is killed at random moments is resumed to the sa
     auto& job = jobs[i % jobs.size()];
     CAPTURE(i);
     auto folder = newFolder();
-    // A launcher that is killed at once leaves no run that can be resumed. Then there are two.
+    // A launcher that is killed at once leaves no run that can be resumed. Then --resume begins a
+    // second one.
     auto newest = kj::str(folder, "/losses/last");
     LossWatch watch(newest, figures);
     auto run = resume(job, folder);

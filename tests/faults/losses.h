@@ -11,25 +11,25 @@ namespace tests {
 
 constexpr kj::StringPtr SMALL_JOB = "tests/faults/losses.toml"_kj;
 
-// A variant of the job in that file, and what a run of it leaves that nobody disturbs.
+// A variant of that job, and the results of an undisturbed run of it.
 struct SmallJob {
   kj::ArrayPtr<const kj::StringPtr> settings;  // of --set
   kj::String weightsSha256;
   size_t logLines;
   double seconds;
 
-  // Returns what a run that has ended so has not in common with the undisturbed one.
-  // Empty: nothing.
+  // Returns how a run that has ended like this differs from the undisturbed one. Empty if it does
+  // not.
   kj::String difference(const Ended& ended, kj::StringPtr folder) const;
 };
 
 // Trains the variants once. One of three encodes its gradients, and keeps the remainders.
 kj::Array<SmallJob> trainSmallJobs();
 
-// Returns the number that the environment variable RUNS has, or `otherwise`.
+// Returns the value of the environment variable RUNS, or `otherwise` if it is not set.
 uint runsOr(uint otherwise);
 
-// Returns random moments of that many seconds, in their order.
+// Returns `count` random moments within `seconds`, in ascending order.
 kj::Array<double> momentsWithin(double seconds, uint count, std::mt19937& dice);
 
 // The part of a run in which it loses a role.
@@ -62,11 +62,11 @@ public:
 
   // A role of the run is lost now.
   void lose();
-  // The loss is noticed now. look() calls it where the run itself starts its roles again.
+  // The loss is noticed now. look() calls this if the run itself starts its roles again.
   void notice();
-  // Looks at what the run has written since the last call, which was to be a few milliseconds ago.
+  // Reads what the run has written since the last call. Call this every few milliseconds.
   void look(Command& command);
-  // The same for so many seconds, or until the run has ended. Returns false in that case.
+  // Calls look() for `seconds`, or until the run has ended. Returns false if it has ended.
   bool lookFor(Command& command, double seconds);
   // Returns how many losses this run has noticed.
   size_t noticed() const { return notices; }

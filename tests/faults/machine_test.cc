@@ -1,4 +1,4 @@
-// Machines that lack what a run takes, or limit it.
+// Machines that lack or limit what a run needs.
 #include <doctest/doctest.h>
 
 #include "tests/faults/failure.h"
@@ -79,7 +79,7 @@ TEST_CASE("a limit on CPU time fails a run with an error that names the limit") 
   checkFailed(ended, {"CPU time limit exceeded", "raise the limit on its CPU time (`ulimit -t`)"});
 }
 
-TEST_CASE("a PWD that names another folder than the current one is no matter") {
+TEST_CASE("a PWD that names another folder than the current one does no harm") {
   kj::StringPtr environment[] = {"PWD=/"};
   auto ended = Command({RUNNER, "check", ENDLESS}, {.environment = environment}).wait();
   CHECK(ended.exitCode == 0);

@@ -71,7 +71,7 @@ TEST_CASE("manual: servers that share a process have one command") {
   CHECK(ended.exitCode == 0);
 }
 
-TEST_CASE("manual: a run whose roles end after it takes no trace") {
+TEST_CASE("manual: --trace is refused, since the roles end after runner run") {
   auto trace = kj::str(newFolder(), "/trace.json");
   auto runs = newFolder();
   kj::StringPtr words[] = {RUNNER, "run", SHORT, "--runs", runs, "--trace", trace, "--set", MANUAL};
@@ -131,7 +131,7 @@ TEST_CASE("manual: the first failure of a role ends the run, and the message nam
   for (auto& role: roles) CHECK(role->wait(FAILS_WITHIN_S).exitCode != 0);
 }
 
-TEST_CASE("manual: roles that do not come are named, and Ctrl-C ends the roles that came") {
+TEST_CASE("manual: roles that never join are named, and Ctrl-C ends those that have joined") {
   constexpr kj::StringPtr IMPATIENT = "tests/faults/impatient.toml"_kj;
   {
     Run run(IMPATIENT, kj::arr(MANUAL));

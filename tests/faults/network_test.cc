@@ -1,5 +1,5 @@
-// Connections that fall silent: nobody closes them, and nothing comes any more, as when a machine
-// or the way to it is gone.
+// Connections that fall silent: nobody closes them, and nothing arrives any more, as if a machine
+// or its link had failed.
 #include <doctest/doctest.h>
 #include <errno.h>
 #include <kj/debug.h>
@@ -20,8 +20,9 @@ namespace {
 
 enum class Cut { CONNECTIONS, AND_LISTENER };
 
-// Lets a server's sockets for workers drop whatever arrives, acknowledgements too; those to the
-// coordinator go on. Returns how many. (A filter on a duplicate is the socket's own.)
+// Lets a server's sockets for workers drop whatever arrives, including acknowledgements. Its
+// connection to the coordinator goes on. Returns the number of silenced sockets. (A filter on a
+// duplicated descriptor applies to the socket itself.)
 uint silence(const Process& server, Cut cut) {
   int raw;
   KJ_SYSCALL(raw = ::syscall(SYS_pidfd_open, server.pid, 0));
@@ -92,7 +93,7 @@ kj::String lossesOf(const Run& run, uint epoch) {
   KJ_FAIL_REQUIRE("worker 0 has not reported the epoch", epoch);
 }
 
-TEST_CASE("connections that fall silent are made anew, and the losses keep their bits") {
+TEST_CASE("workers reconnect after their connections fall silent, and the losses keep their bits") {
   auto ends = [](Run& run, uint epoch) {
     return run.command.waitForOutput(kj::str("Epoch[", epoch - 1, "] Validation-accuracy"));
   };

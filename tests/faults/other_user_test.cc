@@ -67,7 +67,7 @@ TEST_CASE("another user of the machine gets nothing from a job's sockets and sha
   for (auto& name: abstractSockets()) {
     bool isOlder = false;
     for (auto& old: sockets) isOlder = isOlder || old == name;
-    // Those of other jobs, which may have ended meanwhile, are as closed.
+    // Leaves out the sockets of other jobs, which may end meanwhile.
     if (isOlder) continue;
     own++;
     auto came = asNobody([&]() { return answeredBytes(name); });

@@ -64,7 +64,7 @@ private:
   }
 };
 
-// Returns what each epoch has trained, of the run in `folder`: `2 workers: 5960 images`.
+// Returns what each epoch of the run in `folder` has trained, such as `2 workers: 5960 images`.
 kj::String epochsOf(kj::StringPtr folder) {
   auto record = runner::readRunRecord(folder);
   return kj::strArray(
@@ -75,13 +75,13 @@ kj::String epochsOf(kj::StringPtr folder) {
       ", ");
 }
 
-// Returns the same as it must be, if the number of workers changes after epoch 1.
+// Returns what epochsOf() must return if the number of workers changes after epoch 1.
 kj::String expectedEpochs(uint before, uint now) {
   uint64_t used = RECORDS / (before * BATCH) * (before * BATCH);
   kj::Vector<kj::String> epochs;
   epochs.add(kj::str(before, " workers: ", used, " images"));
   for (uint64_t epoch = 2; epoch <= 3; epoch++) {
-    // No record twice, and what is left is less than a step.
+    // No record is used twice, and fewer than those of a step are left.
     uint64_t images = (epoch * RECORDS - used) / (now * BATCH) * (now * BATCH);
     used += images;
     epochs.add(kj::str(now, " workers: ", images, " images"));
@@ -190,15 +190,15 @@ TEST_CASE("a run that has gone on with another number of workers does not begin 
   auto refused = cut.goOn(three);
   CHECK(refused.exitCode == 1);
   CHECK(contains(refused.errors, kj::str(cut.folderOf(2), ": it has no usable checkpoint. ")));
-  // The way out.
+  // What the message advises works.
   Command({"rm", "-r", cut.folderOf(2)}).wait();
   CHECK(epochsOf(cut.goOnInto(2, three).folder) == expectedEpochs(2, 3));
 }
 
 TEST_CASE("the number of workers changes twice, and that of servers once") {
   Cut cut({"train.epochs=4"_kj}, 2);
-  // 99 steps of three workers take 5940 of the 6020 records up to the end of epoch 2, which are
-  // 100.
+  // Epoch 1 leaves 6020 records up to the end of epoch 2. Three workers take 6000 of them in 100
+  // steps, the last of which is step 249.
   kj::StringPtr three[] = {
       "--set"_kj, "cluster.workers=3"_kj, "--set"_kj, "checkpoint.every_steps=249"_kj, RESUME};
   auto command = cut.run.start(three);
@@ -265,17 +265,17 @@ TEST_CASE("in the middle of an epoch, the number of workers cannot change") {
       "cluster.workers=2 --set cluster.servers=2` and checkpoint.every_s > 0, so that its end is "
       "saved"));
   CHECK(::access(kj::str(run.runs, "/resumable/2").cStr(), F_OK) != 0);
-  // The earlier number still goes on, with the same bits.
+  // With the earlier number, the run still goes on, with the same bits.
   ResumableRun undisturbed(settings);
   CHECK(run.resume().weightsSha256 == undisturbed.train().weightsSha256);
 }
 
-TEST_CASE("checkpoints by time come at the ends of epochs, too") {
+TEST_CASE("timed checkpoints are also made at the ends of epochs") {
   kj::StringPtr settings[] = {UNEVEN, "checkpoint.every_steps=1000000"_kj,
       "checkpoint.every_s=0.1"_kj, "train.epochs=100000"_kj};
   ResumableRun run(settings);
   auto command = run.start();
-  // One of them is saved at its end, and stays when the later checkpoints are removed.
+  // One of these epochs is saved at its end. That checkpoint stays when newer ones replace others.
   REQUIRE(command->waitForOutput("Epoch[12]"));
   command->kill(SIGTERM);
   CHECK(command->wait().exitCode == 130);

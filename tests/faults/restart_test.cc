@@ -52,7 +52,7 @@ TEST_CASE("a job that loses one role after the other trains the weights of a job
   CHECK(countOf(run.read("events.jsonl"), "\"started\"") == 1);
 }
 
-TEST_CASE("a job that is lost five times without coming further ends, and says so") {
+TEST_CASE("a job that is lost five times without progress ends, and says so") {
   Run run(SHORT, {RESTARTS, "checkpoint.every_steps=100000"});
   REQUIRE(run.command.waitForOutput("Epoch[0] Batch [100]"));
   pid_t last = 0;

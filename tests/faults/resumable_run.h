@@ -11,11 +11,11 @@ constexpr kj::StringPtr RESUMABLE = "tests/faults/resumable.toml"_kj;
 // The runs of one experiment, each the first one below a folder of its own.
 class ResumableRun {
 public:
-  // Arguments of `--set`, such as `train.seed=2`, which must outlive it, as the path of the
-  // program.
+  // `settings` are arguments of `--set`, such as `train.seed=2`. They and the path of the program
+  // must outlive this object.
   explicit ResumableRun(kj::ArrayPtr<const kj::StringPtr> settings, kj::StringPtr program = RUNNER);
 
-  // Starts `runner run`, and with `words` such as --resume.
+  // Starts `runner run` with `words`, such as --resume.
   kj::Own<Command> start(kj::ArrayPtr<const kj::StringPtr> words = nullptr) const;
   // The same, to the end. Throws if the exit code is not 0.
   Trained train(kj::ArrayPtr<const kj::StringPtr> words = nullptr) const;

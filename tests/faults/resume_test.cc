@@ -17,7 +17,7 @@ namespace {
 
 constexpr kj::StringPtr RESUME = "--resume"_kj;
 
-// A way to train, and whether tests use it that must be fast.
+// A way to train, and whether fast tests use it, too.
 struct Row {
   kj::StringPtr name;
   kj::Array<kj::StringPtr> settings;
@@ -148,7 +148,7 @@ TEST_CASE("a run that is killed and resumed, twice, ends as one that nobody dist
     Left unbroken(undisturbed, undisturbed.train());
     ResumableRun run(row.settings);
     kills += run.killAfter(SAVED, 2);
-    // In another epoch.
+    // The second kill comes in another epoch.
     kills += run.killAfter("\"validated\":{\"epoch\":1,", 1, {RESUME});
     checkSame(Left(run, run.resume()), unbroken);
   }
@@ -224,8 +224,8 @@ TEST_CASE("--resume names a damaged checkpoint, and uses the one before") {
   }
 }
 
-TEST_CASE("--resume ignores damaged events behind the newest checkpoint") {
-  // So that it does not end before it is killed.
+TEST_CASE("--resume ignores damaged events after the newest checkpoint") {
+  // The run is so long that it does not end before it is killed.
   kj::StringPtr longer[] = {"train.epochs=9"};
   ResumableRun undisturbed(longer);
   Left unbroken(undisturbed, undisturbed.train());
@@ -309,7 +309,7 @@ TEST_CASE("best.safetensors holds the weights of a run that ends after the best 
   CHECK(earlier > 0);
 }
 
-TEST_CASE("a run that keeps its best weights only since it was resumed says which it lacks") {
+TEST_CASE("a run that keeps its best weights only since a resume says which it lacks") {
   kj::StringPtr settings[] = {"checkpoint.keep_best=false", "train.epochs=9"};
   ResumableRun run(settings);
   // After the first epoch, which has 150 steps.
@@ -371,7 +371,7 @@ TEST_CASE("--folder repeats the exit code of a finished run that missed what it 
   auto again = run.start(words)->wait();
   CHECK(again.exitCode == 3);
   CHECK(contains(again.errors, "has already finished, so nothing was started"));
-  // What a run leaves that was killed before its first event.
+  // What a run leaves if it is killed before its first event.
   auto folder = newFolder();
   writeFile(kj::str(folder, "/experiment.toml"), run.read("experiment.toml"));
   kj::StringPtr shorter[] = {"--folder", folder, "--set", "train.epochs=1"};
@@ -398,7 +398,7 @@ TEST_CASE("--folder refuses a folder whose files no run has written, and keeps t
   }
 }
 
-TEST_CASE("schlag: the total time of a run that goes on counts from its first begin") {
+TEST_CASE("schlag: the total time of a resumed run counts from its first start") {
   kj::StringPtr schlag[] = {"log.style=schlag"};
   ResumableRun run(schlag);
   run.trainUntil(SAVED, 3);

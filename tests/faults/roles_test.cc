@@ -50,7 +50,7 @@ uint64_t lastNumber(kj::StringPtr text, kj::StringPtr mark) {
   return number;
 }
 
-TEST_CASE("the step that a failure names is not behind the log lines above it") {
+TEST_CASE("the step that a failure names is not older than the log lines above it") {
   auto run = startedRun(ENDLESS);
   REQUIRE(run->command.waitForOutput("Batch [100]"));
   KJ_SYSCALL(::kill(run->role("server", 1).pid, SIGKILL));
@@ -62,7 +62,7 @@ TEST_CASE("the step that a failure names is not behind the log lines above it") 
   CHECK(lastNumber(ended.errors, "; last reported step: ") >= shown);
 }
 
-TEST_CASE("a role that is killed before its first step: no step is named") {
+TEST_CASE("if a role is killed before its first step, the message names no step") {
   Run run(ENDLESS);
   for (;;) {
     auto roles = run.roles();
@@ -77,7 +77,7 @@ TEST_CASE("a role that is killed before its first step: no step is named") {
   checkRecorded(run, ended);
 }
 
-TEST_CASE("servers that share a process go together, and the run says which") {
+TEST_CASE("servers that share a process are lost together, and the run names them") {
   auto run = startedRun(ENDLESS, {"cluster.servers_per_process=2"});
   CHECK(run->roles().size() == 4);
   KJ_SYSCALL(::kill(run->role("server", 0).pid, SIGKILL));
@@ -107,8 +107,7 @@ TEST_CASE("a stopped role ends the run, which says who was silent and for how lo
   }
 }
 
-TEST_CASE(
-    "allreduce: a worker that is killed or stopped takes its share along, and the run says who") {
+TEST_CASE("allreduce: a worker that is killed or stopped ends the run, which names it") {
   for (int signal: {SIGKILL, SIGSTOP}) {
     CAPTURE(signal);
     auto run = startedRun(
@@ -121,7 +120,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("so it is where servers are reached by sockets alone") {
+TEST_CASE(
+    "over TCP or Unix sockets, a server that is killed or stopped ends the run, which names it") {
   for (auto transport: {"kvstore.transport=tcp"_kj, "kvstore.transport=unix"_kj}) {
     for (int signal: {SIGKILL, SIGSTOP}) {
       CAPTURE(transport);
@@ -135,7 +135,7 @@ TEST_CASE("so it is where servers are reached by sockets alone") {
   }
 }
 
-TEST_CASE("a stopped role is noticed within 10 s with the time-out of an ordinary file") {
+TEST_CASE("a stopped role is noticed within 10 s with the default time-out") {
   auto run = startedRun(ENDLESS);
   KJ_SYSCALL(::kill(run->role("worker", 1).pid, SIGSTOP));
   auto ended = run->command.wait(FAILS_WITHIN_S);
@@ -153,7 +153,8 @@ TEST_CASE("a run whose folder is renamed while it trains ends and says so") {
   checkNothingLeft(*run);
 }
 
-TEST_CASE("tables that cannot be written: stdout has all the same, and an error says it") {
+TEST_CASE(
+    "if a table cannot be written, stdout still has the tables, and an error names the file") {
   auto finished = startedRun("tests/faults/short.toml");
   KJ_SYSCALL(::mkdir(kj::str(finished->folder, "/table.csv").cStr(), 0777));
   auto ended = finished->command.wait();

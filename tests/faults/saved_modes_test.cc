@@ -93,7 +93,7 @@ TEST_CASE("modes that depend on time lose no push, and count none twice, if a ru
   CHECK(kills > 0);
 }
 
-TEST_CASE("checkpoints by time, in many short epochs, change no bit and let no worker wait") {
+TEST_CASE("timed checkpoints in many short epochs change no bit, and let no worker wait for ever") {
   bool isLong = ::getenv("ALL_MODES") != nullptr;
   kj::Vector<Settings> modes;
   modes.add(settings("kvstore.mode=dist_sync"));
@@ -110,7 +110,7 @@ TEST_CASE("checkpoints by time, in many short epochs, change no bit and let no w
   for (auto& mode: modes) {
     auto text = kj::strArray(mode, " ");
     CAPTURE(text);
-    // 5 steps per epoch. A role tells how far it is five times per silence time-out.
+    // 5 steps per epoch. A role reports its progress five times per silence time-out.
     kj::Vector<kj::StringPtr> all;
     all.addAll(settings("data.held_out=59800", "train.epochs=100", "cluster.silence_timeout_s=3",
         "checkpoint.every_steps=1000000"));

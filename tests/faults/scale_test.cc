@@ -26,7 +26,7 @@ void checkScales(const Run& run, uint count) {
   CHECK(ended.errors.endsWith(kj::str(run.folder, " has ", count, " workers\n")));
 }
 
-TEST_CASE("a job gets more workers and fewer, and uses every record of an epoch once") {
+TEST_CASE("a job that gets more workers and then fewer uses every record of an epoch once") {
   Run run(SHORT, {"cluster.on_loss=continue", "cluster.elastic={min=2,max=4}", "train.epochs=12"});
   REQUIRE(run.command.waitForOutput("Epoch[1] Batch [100]"));
   checkScales(run, 4);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 
-// Where the coordinator and the servers of `run` listen: what roles and servers were told stands in
-// command lines and events.
+// Returns where the coordinator and the servers of `run` listen. The command lines of roles and the
+// events name these addresses.
 kj::Vector<kj::String> addressesOf(Run& run) {
   REQUIRE(run.command.waitForOutput("Speed: "));
   return addressesIn(kj::str(run.role("worker", 0).commandLine, run.read("events.jsonl")));
@@ -51,8 +51,8 @@ TEST_CASE("more silent connections than a process has descriptors do not hurt a 
   checkGoesWell(run);
 }
 
-// A mebibyte of valid messages, each of which makes the peer keep an answer: `question` is the next
-// one's number.
+// A mebibyte of valid messages, each of which makes the peer keep an answer: `question` is the
+// number of the next message.
 kj::Vector<kj::byte> questions(uint32_t& question) {
   kj::Vector<kj::byte> bytes;
   while (bytes.size() < (1 << 20)) {
@@ -64,7 +64,7 @@ kj::Vector<kj::byte> questions(uint32_t& question) {
 }
 
 TEST_CASE("a flood of valid messages from strangers does not starve a job") {
-  // What the system's buffers of a connection hold is less.
+  // The system's buffers for a connection hold less than this.
   constexpr uint FLOOD_MIB = 29;
   Run run(ENDLESS);
   for (auto& address: addressesOf(run)) {
@@ -110,7 +110,7 @@ TEST_CASE("garbage and half messages at the ports of a running job do not hurt i
   checkGoesWell(run);
 }
 
-TEST_CASE("thousands of connections with garbage leave a job its weights") {
+TEST_CASE("thousands of connections with garbage do not change the weights of a job") {
   constexpr kj::StringPtr SETTINGS[] = {"train.epochs=1"_kj};
   auto undisturbed = train(SHORT, SETTINGS);
   Run run(SHORT, SETTINGS);

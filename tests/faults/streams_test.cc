@@ -14,7 +14,7 @@ namespace {
 
 constexpr kj::StringPtr PARSE_LOG = "tools/parse_log"_kj;
 
-// Runs the words behind a shell's redirection, `>/dev/full` or `2>&-`.
+// Runs `words` with a redirection of the shell, such as `>/dev/full` or `2>&-`.
 Ended redirected(kj::StringPtr redirection, Words words,
     kj::ArrayPtr<const kj::StringPtr> environment = nullptr) {
   auto script = kj::str("exec \"$@\" ", redirection);
@@ -24,7 +24,7 @@ Ended redirected(kj::StringPtr redirection, Words words,
   return Command(all, {.environment = environment}).wait();
 }
 
-TEST_CASE("a command whose output finds the disk full ends with exit code 1 and says so") {
+TEST_CASE("a command that prints to a full disk ends with exit code 1 and says so") {
   auto fails = [](Words words) {
     INFO(kj::strArray(words, " "));
     auto ended = redirected(">/dev/full", words);
@@ -42,7 +42,7 @@ TEST_CASE("a command whose output finds the disk full ends with exit code 1 and 
   fails({PARSE_LOG, "--help"});
 }
 
-TEST_CASE("a run whose log lines find the disk full trains to its end, and then says so") {
+TEST_CASE("a run that prints to a full disk trains to its end, and then says so") {
   auto runs = newFolder();
   auto cache = cacheSetting();
   kj::StringPtr environment[] = {cache};
@@ -56,7 +56,7 @@ TEST_CASE("a run whose log lines find the disk full trains to its end, and then 
 TEST_CASE("a pipe that nobody reads is no failure: the command does the rest of its work") {
   auto run = newFolder();
   writeFile(kj::str(run, "/events.jsonl"), "");
-  // The reader is gone before the command starts: that takes the end of the first process.
+  // The reader of the pipe closes it first, and only then lets the command start.
   constexpr kj::StringPtr SCRIPT =
       "set -o pipefail; { read line <\"$1\"; exec \"$2\" table \"$3\"; } | "
       "{ exec <&-; echo >\"$1\"; }"_kj;

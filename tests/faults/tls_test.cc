@@ -1,4 +1,4 @@
-// cluster.tls: what jobs train with it, and what roles say of which only some have it.
+// cluster.tls: what jobs train with it, and what roles say if only some of them use it.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <limits.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 
-// A file that is `file` with `lines` after it: a role takes no --set.
+// Returns a file that is `file` with `lines` after it, so that roles need no --set.
 kj::String fileWith(kj::StringPtr file, kj::StringPtr lines) {
   char path[PATH_MAX];
   KJ_REQUIRE(::realpath(file.cStr(), path) != nullptr);

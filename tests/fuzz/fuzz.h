@@ -1,4 +1,4 @@
-// tests/fuzz/fuzz.h: what a fuzz target gives, and what it may use. One target per parser.
+// tests/fuzz/fuzz.h: what a fuzz target must define, and what it may use. One target per parser.
 #pragma once
 
 #include <kj/array.h>
@@ -41,7 +41,7 @@ void removeFolder(kj::StringPtr name);
 // Returns the content of a file.
 kj::Array<kj::byte> contentOf(kj::StringPtr path);
 
-// Takes numbers from an input, for targets that make calls of it. After its end, all are 0.
+// Takes numbers from an input, for targets that turn it into calls. After its end, all are 0.
 class Dice {
 public:
   explicit Dice(Bytes rest): rest(rest) {}

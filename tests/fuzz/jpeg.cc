@@ -35,7 +35,8 @@ const io::Augmenter& cropping() {
   return AUGMENTER;
 }
 
-// The pixels of a part are those of the whole image. Which part, the first bytes of its data say.
+// The pixels of a part must be those of the whole image. The first bytes of its data say which
+// part.
 void requireSamePart(io::JpegDecoder& decoder, Bytes file, io::ImageShape shape) {
   auto whole = kj::heapArray<kj::byte>(decoder.decode(file, shape));
   uint seed = file[file.size() / 2] * 256 + file[file.size() / 3];

@@ -32,7 +32,7 @@ const nn::Graph& network() {
   return GRAPH;
 }
 
-// Stands where no file has written.
+// The value of floats that no file has set.
 constexpr float UNTOUCHED = -1;
 
 }  // namespace

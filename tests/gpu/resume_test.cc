@@ -31,21 +31,21 @@ void checkResumes(kj::ArrayPtr<const kj::StringPtr> mode) {
   CHECK(run.log() == undisturbed.log());
 }
 
-TEST_CASE("a GPU that updates its parameters itself goes on with the same bits") {
+TEST_CASE("a run whose GPU updates its parameters itself is resumed with the same bits") {
   checkResumes({"kvstore.mode=local"_kj, "cluster.servers=0"_kj, "cluster.workers=1"_kj,
       "cluster.devices=[\"cuda\"]"_kj});
 }
 
-TEST_CASE("several GPUs of a worker that update the parameters go on with the same bits") {
+TEST_CASE("a run with several GPUs that update the parameters is resumed with the same bits") {
   checkResumes({"kvstore.mode=device"_kj, "cluster.servers=0"_kj, "cluster.workers=1"_kj,
       "cluster.devices=[\"cuda:0\", \"cuda:1\"]"_kj});
 }
 
-TEST_CASE("GPUs of several workers that push gradients go on with the same bits") {
+TEST_CASE("a run whose workers push gradients from GPUs is resumed with the same bits") {
   checkResumes({"cluster.devices=[\"cuda\"]"_kj});
 }
 
-TEST_CASE("a run that goes on computes by the plans that its GPU chose at the beginning") {
+TEST_CASE("a resumed run computes by the plans that its GPU chose at the beginning") {
   kj::StringPtr settings[] = {
       "model.layers=[{ kind = \"conv\", filters = 2, kernel = 5, stride = 5 }, "
       "{ kind = \"dense\", units = 10 }]",

@@ -53,12 +53,12 @@ struct JobOnHosts {
   kj::Vector<kj::Own<Command>> roles;
 };
 
-// Gives a host the names of /etc/hosts that `change`, a program for sed, makes of them.
+// Changes the names in a host's /etc/hosts by `change`, a program for sed.
 void changeNames(const Hosts& hosts, uint host, kj::StringPtr change) {
   hosts.shell(host, kj::str("sed '", change, "' /etc/hosts > /run/new; cat /run/new > /etc/hosts"));
 }
 
-TEST_CASE("TF_CONFIG with host names trains the same, where a host calls itself 127.0.1.1") {
+TEST_CASE("TF_CONFIG with host names trains the same bits if each host calls itself 127.0.1.1") {
   KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
   JobOnHosts job("cluster.workers=3");
   for (uint host = 0; host < HOSTS; host++) {

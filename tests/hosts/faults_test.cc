@@ -63,7 +63,7 @@ struct Fault {
   kj::ArrayPtr<const Launcher> launchers;
   kj::StringPtr hosts;
   void (*before)(Hosts&);  // what happens before the job starts. Null: nothing
-  void (*during)(Hosts&);  // what happens while it trains. Null: it must not come so far
+  void (*during)(Hosts&);  // what happens while it trains. Null: it must not train
   kj::Array<kj::StringPtr> words;
   bool isLong = false;  // tested only if there is a limit
 };

@@ -68,7 +68,7 @@ TEST_CASE("a rank that is killed is named with its host, and the others end") {
     CAPTURE(mpirun);
     auto run = runBy(hosts, mpirun, ENDLESS);
     REQUIRE(run.command->waitForOutput("Speed: "));
-    // The deal is server 0 and worker 0 on h2, server 1 and worker 1 on h3.
+    // Server 0 and worker 0 run on h2, server 1 and worker 1 on h3.
     KJ_SYSCALL(::kill(run.youngestRole(2).pid, SIGKILL));
     auto ended = run.command->wait(FAILS_WITHIN_S);
     // MPICH kills all ranks when one is lost, perhaps before the coordinator has noticed. Then
@@ -125,7 +125,7 @@ TEST_CASE("a wrong host name, and a host without the libraries, end the job with
   }
 }
 
-TEST_CASE("what is not mpirun is named, and so is a missing one") {
+TEST_CASE("a program that is not mpirun is named, and so is a missing mpirun") {
   KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
   Hosts hosts(1);
   for (kj::StringPtr program: {"/bin/true", "no-such-mpirun"}) {

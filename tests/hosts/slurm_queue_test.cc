@@ -80,7 +80,7 @@ TEST_CASE("a job of Slurm ends with Ctrl-C, and somebody else's scancel is named
   slurm.checkNoJob("endless");
   slurm.checkNoRoleRuns();
 
-  // In a job again, and then on this machine.
+  // Resumes the run in a job again, and then on this machine.
   auto again = slurm.submit(ENDLESS, {"--resume", "--detach"})->wait();
   CHECK(contains(again.errors, "endless/3 is job 4 of Slurm"));
   CHECK(contains(slurm.start(1, {RUNNER, "ps", "--runs", slurm.runs})->wait().output, "| job 4"));
@@ -117,7 +117,8 @@ TEST_CASE("a job that waits in the queue of Slurm is shown with its reason and c
   CHECK(contains(stopped.errors, "endless/2: cancelled before it began"));
   slurm.checkNoJob("endless");
 
-  // Slurm refuses at once what can never run. The interface is one of a node.
+  // Slurm immediately refuses a job that can never run. The interface is that of a node, so this
+  // machine need not have it.
   constexpr kj::StringPtr OF_NODE[] = {"--set"_kj, "cluster.interface=ib0"_kj};
   auto refused = slurm.submit(ENDLESS, OF_NODE, {"SBATCH_PARTITION=none"})->wait();
   checkFailed(refused, {"Slurm does not take the job: ", "invalid partition"});

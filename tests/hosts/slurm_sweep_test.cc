@@ -32,7 +32,7 @@ kj::String resultsIn(kj::StringPtr output) {
       }
     }
     KJ_REQUIRE(cells.size() >= 10, line);
-    // s/epoch and images/s.
+    // Clears the columns s/epoch and images/s.
     for (size_t i: {cells.size() - 2, cells.size() - 3}) cells[i] = kj::str();
     lines.add(kj::strArray(cells, "|"));
   }

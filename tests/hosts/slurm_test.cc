@@ -46,12 +46,13 @@ TEST_CASE("tasks of Slurm on four nodes train the same bits as one machine, also
   CHECK(followed->waitForOutput(conditions[0].weightsSha256));
 }
 
-TEST_CASE("a killed task of Slurm is named with its host. Ctrl-C and a lost launcher leave none") {
+TEST_CASE(
+    "a killed task of Slurm is named with its host; Ctrl-C and a lost launcher leave no task") {
   KJ_IF_MAYBE(why, Slurm::whyNot()) SKIP_CASE(why->cStr());
   Slurm slurm;
   auto killed = slurm.run(ENDLESS);
   REQUIRE(killed->waitForOutput("Speed: "));
-  // The deal is server 0 and worker 0 on h1, server 1 and worker 1 on h2, worker 2 on h3.
+  // Server 0 and worker 0 run on h1, server 1 and worker 1 on h2, worker 2 on h3.
   KJ_SYSCALL(::kill(slurm.find(2, "runner role").pid, SIGKILL));
   checkFailed(killed->wait(FAILS_WITHIN_S), {"worker 2 on h3"});
   slurm.checkNoRoleRuns();

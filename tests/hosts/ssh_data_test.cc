@@ -154,7 +154,8 @@ TEST_CASE("a copy of the data whose beginning is damaged is made again") {
   CHECK(contains(ended.output, alone.weightsSha256));
 }
 
-TEST_CASE("a copy of the data that is damaged later is refused by name, and made again once gone") {
+TEST_CASE(
+    "a copy of the data that is damaged later is refused and named, and made again once gone") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   Hosts hosts(2, SSHD);
   takeData(hosts, 1);

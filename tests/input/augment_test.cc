@@ -1,4 +1,4 @@
-// The kernel that augments against io's, which is the formula.
+// Compares the kernel that augments images with the code of io/, which defines the result.
 #include "io/images/augment.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ using nn::cuda::Batch;
 using nn::cuda::Form;
 using nn::cuda::Order;
 
-// Two rows of the same image, the second mirrored, and one of none.
+// Two rows of the same image, of which the second is mirrored, and one row without an image.
 struct Rows {
   explicit Rows(const ImagesCase& c)
       : config(c.augment()),

@@ -28,7 +28,8 @@ nn::Graph denseOn(io::ImageShape shape, uint outputs) {
 }
 
 struct Window {
-  // On a device that is so late, or over two that do everything late.
+  // On a device that is as late as `late` says. If that is null, on two devices that do everything
+  // late.
   Window(io::ImageShape shape, uint batchSize, kj::Maybe<Late> late)
       : graph(denseOn(shape, shape.size())) {
     nn::ProgramOptions options{.batchSize = batchSize};
@@ -49,15 +50,15 @@ struct Window {
   kj::Own<nn::Program> program;
 };
 
-// Values alike: 0 and -0 are.
+// Whether all values are equal. 0 and -0 are.
 bool areSame(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
   bool same = a.size() == b.size();
   for (size_t i = 0; same && i < a.size(); ++i) same = a[i] == b[i];
   return same;
 }
 
-// Two passes and two validations through a program that takes raw batches: the input is that of
-// batches of floats.
+// Runs two passes and two validations through a program that takes raw batches. Checks that its
+// input is that of batches of floats.
 void checkInput(const Images& images, kj::Maybe<Late> late) {
   auto dataset = images.open();
   auto& config = images.config;
@@ -69,7 +70,7 @@ void checkInput(const Images& images, kj::Maybe<Late> late) {
   uint wrong = 0;
   for (uint round = 0; round < 2; ++round) {
     constexpr uint STEPS = 6;
-    kj::Array<float> upcoming;  // what the batch that was set last is to be
+    kj::Array<float> upcoming;  // the input that the batch that was set last must give
     auto take = [&]() {
       auto& found = batches.readTraining();
       auto& expected = KJ_ASSERT_NONNULL(expectedTraining->next());
@@ -82,7 +83,7 @@ void checkInput(const Images& images, kj::Maybe<Late> late) {
     for (uint step = 0; step < STEPS; ++step) {
       window.program->forward(nn::Phase::TRAIN, 0);
       auto expected = kj::mv(upcoming);
-      // As a worker does: before it has looked at this step.
+      // As a worker does, sets the next batch before it reads the results of this step.
       if (step + 1 < STEPS) take();
       wrong += !areSame(window.program->logits(), expected);
     }
@@ -146,7 +147,7 @@ TEST_CASE("Input: raw batches give the same input where the device keeps images 
   }
 }
 
-TEST_CASE("Input: images are kept as bytes, with those that are validated on") {
+TEST_CASE("Input: a device keeps images as bytes, including those for validation") {
   Images images(IMAGES_CASES[0]);
   auto& config = images.config;
   io::DatasetFacts facts{{1, 6, 5}, 5, 23, 11};
@@ -159,7 +160,8 @@ TEST_CASE("Input: images are kept as bytes, with those that are validated on") {
   checkInput(images, Late{});
 }
 
-TEST_CASE("Input: a program on a GPU gets finished images where colours change or squares hide") {
+TEST_CASE(
+    "Input: a program on a GPU gets augmented images if colours change or squares are hidden") {
   for (bool hides: {false, true}) {
     Images images(IMAGES_CASES[1]);
     auto& augment = images.config.augment;
@@ -182,7 +184,7 @@ TEST_CASE("Input: a program on a GPU gets finished images where colours change o
   }
 }
 
-TEST_CASE("Input: a program that takes pixels gets them, and keeps none") {
+TEST_CASE("Input: a program that takes pixels gets them, and cannot keep images") {
   Images images(IMAGES_CASES[0]);
   auto dataset = images.open();
   auto graph = denseOn({1, 6, 5}, 5);

@@ -24,7 +24,7 @@ Ended dryRun(kj::ArrayPtr<const kj::StringPtr> settings = nullptr) {
   return Command(words).wait();
 }
 
-TEST_CASE("kubernetes: --dry-run prints the kept manifest, and starts and imports nothing") {
+TEST_CASE("kubernetes: --dry-run prints the manifest in job.yaml, and starts and imports nothing") {
   auto cache = newFolder();
   auto setting = kj::str("RUNNER_CACHE=", cache);
   kj::StringPtr environment[] = {setting};
@@ -36,7 +36,7 @@ TEST_CASE("kubernetes: --dry-run prints the kept manifest, and starts and import
   CHECK(::rmdir(cache.cStr()) == 0);
 }
 
-TEST_CASE("--dry-run refuses options that what it prints would not have") {
+TEST_CASE("--dry-run refuses options that would have no effect on what it prints") {
   for (auto option: {"--resume", "--detach", "--folder=/tmp/x", "--runs=/tmp/x"}) {
     CAPTURE(option);
     auto ended = Command({RUNNER, "run", JOB, "--dry-run", option}).wait();
@@ -63,7 +63,7 @@ TEST_CASE("kubernetes: servers that share a process share a pod") {
   CHECK(countOf(output, "cpu: \"2\"\n") == 1);
 }
 
-TEST_CASE("kubernetes: long names with the same begin give objects with different names") {
+TEST_CASE("kubernetes: long names with the same beginning give objects different names") {
   auto begin = kj::str(kj::repeat('a', 60));
   auto nameIn = [&](kj::StringPtr end) {
     auto output = dryRun({kj::str("name=", begin, end)}).output;
@@ -85,7 +85,7 @@ TEST_CASE("kubernetes: a folder in data.source is where the pods see the data") 
   CHECK_FALSE(contains(output, "RUNNER_DATASETS"));
 }
 
-TEST_CASE("kubernetes: without --dry-run, the answer is the commands to use") {
+TEST_CASE("kubernetes: without --dry-run, runner run prints the commands to use") {
   auto ended = Command({RUNNER, "run", JOB}).wait();
   CHECK(ended.exitCode == 2);
   CHECK(ended.output == "");

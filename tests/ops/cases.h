@@ -39,7 +39,7 @@ struct CaseGraph {
 CaseGraph build(const Case& c);
 
 // Pixels are normal, and each row has a number for dropout. If the batch has more than two rows,
-// the second label of each three is -1.
+// the second of every three labels is -1.
 struct CaseBatch {
   kj::Array<float> pixels;
   kj::Array<int32_t> labels;

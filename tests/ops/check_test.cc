@@ -80,14 +80,14 @@ struct Tolerance {
 
 Tolerance toleranceOf(const Case& c, nn::Precision precision) {
   if (precision == nn::Precision::FP32) return {c.tolerance, c.tolerance, c.tolerance, c.tolerance};
-  // A bfloat16 is off by up to 2^-9. That comes to 4e-3 of most arrays, and of small ones, as the
-  // gradients of biases, which are sums that cancel, to 3e-2. Where a value stands near the edge of
-  // a ReLU or beside another maximum, rounding moves it over, and its gradient with it: of images
-  // as small as these that is up to a quarter of an array.
+  // A bfloat16 is off by up to 2^-9. In most arrays, errors add up to 4e-3. In small ones, such as
+  // the gradients of biases, which are sums that cancel, they reach 3e-2. If a value is close to
+  // the edge of a ReLU or to another maximum, rounding may move it and its gradient across. With
+  // images as small as these, that changes up to a quarter of an array.
   bool hasEdges = strstr(c.layers, "relu") != nullptr || strstr(c.layers, "max") != nullptr;
   Tolerance ofBf16{3e-2, 2e-2, hasEdges ? 0.4 : 5e-2, 3e-3};
   if (precision == nn::Precision::BF16) return ofBf16;
-  // Halves, and factors of TF32, have three bits more; edges are edges.
+  // Halves, and factors of TF32, have three bits more. At edges, that makes no difference.
   return {ofBf16.loss / 8, ofBf16.logits / 8, hasEdges ? 0.4 : 5e-2 / 8, ofBf16.statistics / 8};
 }
 
@@ -201,7 +201,7 @@ private:
   kj::Array<float> slowStatistics;
 };
 
-// A backend whose programs update their parameters themselves, against the reference with the
+// Compares a backend whose programs update their parameters themselves with the reference and the
 // optimizer's loop.
 void checkUpdates(const nn::Backend& backend, const Case& c) {
   auto built = build(c);
@@ -227,7 +227,7 @@ void checkUpdates(const nn::Backend& backend, const Case& c) {
     sums.lossSum += result.lossSum;
     sums.images += result.images;
   }
-  // What an update is off by, the next step's gradients are off by, too.
+  // The error of an update also affects the gradients of the next step.
   double tolerance = 50 * c.tolerance;
   auto found = trainer.runningSums();
   CHECK(found.lossSum == doctest::Approx(sums.lossSum).epsilon(tolerance));
@@ -266,8 +266,7 @@ TEST_CASE("Ops: cuda:0 agrees with the reference on every case, in every precisi
 }
 
 TEST_CASE(
-    "Ops: the CUDA program agrees with the reference in bfloat16 and halves, within their "
-    "precision") {
+    "Ops: the CUDA program agrees with the reference in bf16 and fp16, within their precision") {
   for (auto& c: CASES) {
     INFO(doctest::String(c.name));
     for (auto precision: {nn::Precision::BF16, nn::Precision::FP16}) {

@@ -1,4 +1,4 @@
-// The reference's backward against finite differences of its own forward, in double.
+// Compares the reference's gradients with finite differences of its own loss, in double.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -44,7 +44,7 @@ TEST_CASE("Ops: the gradients of the reference are the slopes of its loss") {
 
     configs::Random random(3, configs::Purpose::ORDER);
     for (uint i = 0; i < SAMPLES; ++i) {
-      // Keys in turn, so that small ones are met too.
+      // Takes keys in turn, so that small ones are sampled, too.
       auto& key = graph.keys[i % graph.keys.size()];
       auto& op = graph.nodes[key.node].op;
       if (key.role == nn::Key::GAMMA && op.get<nn::BatchNorm>().fixedGamma) {

@@ -1,5 +1,5 @@
-// Whole networks as the CUDA program lowers them, its work done by the host, beside the cpu's
-// program: what a single op's case does not have is many of them that share memory and gradients.
+// Compares whole networks in the CUDA program, whose work the host does, with the CPU's program.
+// Unlike the cases of single ops, networks have many ops that share memory and gradients.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -24,8 +24,8 @@ constexpr Network NETWORKS[] = {{"mlp", {1, 28, 28}, 8}, {"lenet", {1, 28, 28}, 
     {"inception-bn-28-small", {3, 28, 28}, 2}, {"resnet-20", {3, 28, 28}, 2},
     {"airbench94", {3, 32, 32}, 2}};
 constexpr uint CLASSES = 10;
-// A value right at the edge of a ReLU, of a few thousand, may lie on either side of it, and its
-// gradient with it. Without, gradients agree to a millionth.
+// One of a few thousand values may be right at the edge of a ReLU, so that it and its gradient are
+// on either side. Without such a value, gradients agree to a millionth.
 constexpr double EDGES = 3e-2;
 
 nn::Graph graphOf(const Network& network) {
@@ -56,7 +56,7 @@ void fillAny(const nn::Graph& graph, nn::Program& program) {
   }
 }
 
-// Relative to b, both Euclidean norms.
+// Returns the difference relative to b. Both are Euclidean norms.
 double distance(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
   double apart = 0, whole = 0;
   for (size_t i = 0; i < a.size(); ++i) {

@@ -31,7 +31,8 @@ namespace {
 
 constexpr int NO_ONNX = 77;
 constexpr uint SECONDS = 900;
-// Of a logit, times the largest one. Other orders of addition make up to 3e-6.
+// The tolerance of a logit, relative to the largest one. Other orders of addition cause errors of
+// up to 3e-6.
 constexpr double TOLERANCE = 2e-5;
 
 void write(kj::StringPtr path, kj::ArrayPtr<const kj::byte> bytes) {
@@ -156,7 +157,7 @@ kj::Maybe<kj::Array<Checked>> check(
 constexpr char NO_PACKAGES[] =
     "no Python with PyTorch, onnx and onnxruntime (RUNNER_PYTHON names one)";
 
-TEST_CASE("every op is the same in onnxruntime and in PyTorch, also with folded batch norms") {
+TEST_CASE("every op has the same result in onnxruntime and PyTorch, also with folded batch norms") {
   auto python = torchPython();
   if (python == "") SKIP_CASE(NO_TORCH);
   runner::Preprocessing steps{};
@@ -217,7 +218,7 @@ struct RealImages {
     pixels = kj::heapArray<float>(images.asPtr());  // nothing is subtracted
   }
 
-  // The first `count` images: of validation, or if that has fewer, of training.
+  // The first `count` images of validation, or of training if there are fewer for validation.
   RealImages(io::DataConfig& config, uint count) {
     auto dataset = io::openDataset(config, io::unheard());
     shape = dataset->batchShape();
@@ -335,7 +336,7 @@ TEST_CASE("preprocess() resizes images as an import does, and pads them with a g
   }
 }
 
-TEST_CASE("preprocess() makes of photographs what `runner predict` does") {
+TEST_CASE("preprocess() prepares photographs as `runner predict` does") {
   auto python = torchPython();
   if (python == "") SKIP_CASE(NO_TORCH);
   if (io::sharedDatasets("imagenet-sample/labels.tsv") == nullptr) {

@@ -1,4 +1,4 @@
-// Networks of ours with the weights of PyTorch and MXNet compute what theirs compute.
+// Our networks with the weights of PyTorch and MXNet compute what theirs compute.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <string.h>
@@ -20,9 +20,10 @@ constexpr char NO_TORCH[] = "no Python with PyTorch (RUNNER_PYTHON can name one)
 constexpr char NO_MXNET[] =
     "no Python with MXNet 1.9, or no dataset-fashion-mnist (RUNNER_PYTHON can name a Python)";
 constexpr int NOT_HERE = 77;
-// Programs that load PyTorch beside other tests. An epoch of MXNet on two cores takes a minute.
+// The time-out of programs that load PyTorch while other tests run. An epoch of MXNet on two cores
+// takes a minute.
 constexpr uint SECONDS = 800;
-// Of the largest logit, or of 1.
+// Relative to the largest logit, or to 1.
 constexpr double TOLERANCE = 1e-4;
 
 struct Network {

@@ -15,8 +15,8 @@ constexpr uint SECONDS = 900;
 constexpr kj::StringPtr CIFAR10 = "tests/peers/losses_cifar10.toml"_kj;
 constexpr kj::StringPtr FASHION_MNIST = "tests/peers/losses_fashion_mnist.toml"_kj;
 
-// In which PyTorch computes, the largest relative difference of a loss, and that of how far an
-// array moves. Decay that is left out moves an array by 0.8 to 10 times its way.
+// The precision in which PyTorch computes, the largest relative difference of a loss, and that of
+// the distance which an array moves. Without weight decay, the latter would be 0.8 to 10.
 struct Peer {
   kj::StringPtr precision;
   kj::StringPtr tolerance;
@@ -65,48 +65,48 @@ Ended compare(kj::StringPtr python, Peer peer, kj::StringPtr file,
     CHECK(ended.exitCode == 0);                                                      \
   } while (false)
 
-TEST_CASE("PyTorch's losses are ours: mlp, real images") {
+TEST_CASE("losses match PyTorch's: mlp, real images") {
   CHECK_SAME_LOSSES(FLOAT, FASHION_MNIST, "--data");
 }
 
-TEST_CASE("PyTorch's losses are ours: mlp, real images, bf16") {
+TEST_CASE("losses match PyTorch's: mlp, real images, bf16") {
   CHECK_SAME_LOSSES(BFLOAT, FASHION_MNIST, "--data");
 }
 
-TEST_CASE("PyTorch's losses are ours: lenet, real images") {
+TEST_CASE("losses match PyTorch's: lenet, real images") {
   CHECK_SAME_LOSSES(FLOAT, FASHION_MNIST, "--data", "--set=model.network=lenet");
 }
 
-TEST_CASE("PyTorch's losses are ours: lenet, real images, bf16") {
+TEST_CASE("losses match PyTorch's: lenet, real images, bf16") {
   CHECK_SAME_LOSSES(BFLOAT, FASHION_MNIST, "--data", "--set=model.network=lenet");
 }
 
-TEST_CASE("PyTorch's losses are ours: lenet with batch norm, synthetic images") {
+TEST_CASE("losses match PyTorch's: lenet with batch norm, synthetic images") {
   CHECK_SAME_LOSSES(FLOAT, FASHION_MNIST, "--batches=1", "--set=model.network=lenet-bn");
 }
 
-TEST_CASE("PyTorch's losses are ours: inception-bn-28-small, synthetic images") {
+TEST_CASE("losses match PyTorch's: inception-bn-28-small, synthetic images") {
   CHECK_SAME_LOSSES(FLOAT, CIFAR10, "--batches=1");
 }
 
-TEST_CASE("PyTorch's losses are ours: inception-bn-28-small, synthetic images, bf16") {
+TEST_CASE("losses match PyTorch's: inception-bn-28-small, synthetic images, bf16") {
   CHECK_SAME_LOSSES(BFLOAT, CIFAR10, "--batches=1");
 }
 
-TEST_CASE("PyTorch's losses are ours: resnet-20, synthetic images") {
+TEST_CASE("losses match PyTorch's: resnet-20, synthetic images") {
   CHECK_SAME_LOSSES(FLOAT, CIFAR10, "--batches=1", "--set=model.network=resnet-20");
 }
 
-TEST_CASE("PyTorch's losses are ours: resnet-20, synthetic images, bf16") {
+TEST_CASE("losses match PyTorch's: resnet-20, synthetic images, bf16") {
   CHECK_SAME_LOSSES(BFLOAT, CIFAR10, "--batches=1", "--set=model.network=resnet-20");
 }
 
-TEST_CASE("PyTorch's losses are ours: airbench94, synthetic images, smoothed labels") {
+TEST_CASE("losses match PyTorch's: airbench94, synthetic images, smoothed labels") {
   CHECK_SAME_LOSSES(FLOAT, CIFAR10, "--batches=1", "--set=model.network=airbench94",
       "--set=data.augment.crop=32", "--set=train.label_smoothing=0.2");
 }
 
-TEST_CASE("PyTorch's losses are ours: airbench94, synthetic images, smoothed labels, bf16") {
+TEST_CASE("losses match PyTorch's: airbench94, synthetic images, smoothed labels, bf16") {
   // Our Winograd computes with float32 what autocast rounds: 2.5e-3 from float64 at most, while
   // autocast is 3.3e-3 from it, at another step, so that the two are 3.1e-3 apart.
   CHECK_SAME_LOSSES(EXACT, CIFAR10, "--batches=1", "--set=model.network=airbench94",
@@ -117,25 +117,25 @@ TEST_CASE("PyTorch's losses are ours: airbench94, synthetic images, smoothed lab
 // The processor's tiles, or emulated ones.
 constexpr kj::StringPtr AMX = "--set=cluster.instruction_set=avx512_amx"_kj;
 
-TEST_CASE("PyTorch's losses are ours: mlp and lenet, real images, bf16 on AMX") {
+TEST_CASE("losses match PyTorch's: mlp and lenet, real images, bf16 on AMX") {
   CHECK_SAME_LOSSES(BFLOAT, FASHION_MNIST, "--data", AMX);
   CHECK_SAME_LOSSES(BFLOAT, FASHION_MNIST, "--data", "--set=model.network=lenet", AMX);
 }
 
-TEST_CASE("PyTorch's losses are ours: inception-bn-28-small, synthetic images, bf16 on AMX") {
+TEST_CASE("losses match PyTorch's: inception-bn-28-small, synthetic images, bf16 on AMX") {
   CHECK_SAME_LOSSES(BFLOAT, CIFAR10, "--batches=1", AMX);
 }
 
-TEST_CASE("PyTorch's losses are ours: resnet-20, synthetic images, bf16 on AMX") {
+TEST_CASE("losses match PyTorch's: resnet-20, synthetic images, bf16 on AMX") {
   CHECK_SAME_LOSSES(BFLOAT, CIFAR10, "--batches=1", "--set=model.network=resnet-20", AMX);
 }
 
-TEST_CASE("PyTorch's losses are ours: airbench94, smoothed labels, bf16 on AMX") {
+TEST_CASE("losses match PyTorch's: airbench94, smoothed labels, bf16 on AMX") {
   CHECK_SAME_LOSSES(BFLOAT, CIFAR10, "--batches=1", "--set=model.network=airbench94",
       "--set=data.augment.crop=32", "--set=train.label_smoothing=0.2", AMX);
 }
 
-TEST_CASE("losses.py refuses what it does not follow, and a folder without losses, in one line") {
+TEST_CASE("losses.py refuses unsupported settings, and a folder without losses, in one line") {
   auto python = torchPython();
   if (python == "") SKIP_CASE(NO_TORCH);
   auto folder = newFolder();

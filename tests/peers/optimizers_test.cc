@@ -64,7 +64,7 @@ kj::Array<float> updated(kj::StringPtr keys, kj::ArrayPtr<const float> inputs) {
   return current;
 }
 
-TEST_CASE("sgd, adam, adamw and rmsprop stay beside PyTorch's for 20 updates") {
+TEST_CASE("sgd, adam, adamw and rmsprop stay close to PyTorch's for 20 updates") {
   auto python = torchPython();
   if (python == "") SKIP_CASE(NO_TORCH);
   auto inputs = drawn();
@@ -89,8 +89,8 @@ TEST_CASE("sgd, adam, adamw and rmsprop stay beside PyTorch's for 20 updates") {
       moved = std::max(moved, std::abs(double(got[i]) - inputs[i]));
     }
     MESSAGE(RULES[r], ": largest difference ", largest);
-    // A rounding of values of size 1 an update; adam's also 1 - beta2, which here, as in
-    // TensorFlow, is that of float32's 0.999: 5e-5 of it, of a step of 0.1.
+    // Each update rounds values of size 1. Adam's 1 - beta2 comes from float32's 0.999, as in
+    // TensorFlow: it is off by 5e-5 of itself, and affects a step of 0.1.
     CHECK(largest < (RULES[r].startsWith("kind = \"adam") ? 5e-5 : 5e-6));
     CHECK(moved > 0.5);
   }

@@ -60,7 +60,7 @@ TEST_CASE("bench peers --python: a Python without PyTorch is an error that names
   CHECK(contains(ended.errors, kj::str("error: ", python, " has no PyTorch. Name another Python")));
 }
 
-TEST_CASE("bench peers: a row that there is not is a wrong command") {
+TEST_CASE("bench peers: an unknown row is refused with exit code 2") {
   auto ended = Command({"tools/bench/bench", "peers", "alexnet"}).wait();
   CHECK(ended.exitCode == 2);
   CHECK(contains(ended.errors, "no such row"));
@@ -69,7 +69,7 @@ TEST_CASE("bench peers: a row that there is not is a wrong command") {
 }
 
 TEST_CASE("bench peers: a row that fails says why, and the exit code is 1") {
-  // bf16 is refused then.
+  // With this setting, bf16 is refused.
   kj::StringPtr setting = "DNNL_MAX_CPU_ISA=AVX2";
   auto ended = Command({"tools/bench/bench", "peers", "inception-small-bf16", "--rounds=1"},
       {.environment = kj::arrayPtr(&setting, 1)})
@@ -80,7 +80,8 @@ TEST_CASE("bench peers: a row that fails says why, and the exit code is 1") {
   CHECK(!contains(ended.output, "skipped"));
 }
 
-TEST_CASE("bench peers: verify.sh knows the networks for a GPU; without one, each row says why") {
+TEST_CASE(
+    "bench peers: has a row for every network of verify.sh, and says why it fails without a GPU") {
   if (::access("/dev/nvidiactl", F_OK) == 0) SKIP_CASE("there is a GPU here");
   auto ended =
       Command({"sh", "-c",
@@ -98,7 +99,7 @@ TEST_CASE("bench peers: verify.sh knows the networks for a GPU; without one, eac
   CHECK(Command({"tools/bench/bench", "peers", "disturbed", "--device=cuda"}).wait().exitCode == 2);
 }
 
-TEST_CASE("train_step.py: asked, it answers each line with a measurement") {
+TEST_CASE("train_step.py --asked: answers each line with a measurement") {
   auto python = torchPython();
   if (python == "") SKIP_CASE(NO_TORCH);
   auto ended = Command({"sh", "-c",

@@ -80,7 +80,7 @@ TEST_CASE("an independent reader finds in the event files the figures of the run
   }
   for (uint rank = 0; rank < 2; rank++) {
     auto expected = expectedOf(run, rank);
-    // 60 steps an epoch, a line every 20 and four points a line; three an epoch.
+    // 60 steps per epoch, and one line per 20 steps, with four points. Each epoch has three more.
     CHECK(expected.worker.size() == 2 * (3 * 4 + 3));
     CHECK(expected.validation.size() == 2 * 2);
     auto worker = readBoard(fileIn(run, kj::str("worker-", rank)));

@@ -14,7 +14,7 @@ namespace {
 
 constexpr kj::StringPtr PARSE_LOG = "tools/parse_log"_kj;
 
-TEST_CASE("RESULTS.md is what results/ makes of it") {
+TEST_CASE("RESULTS.md is up to date with results/") {
   auto check = Command({PARSE_LOG, "--update", "RESULTS.md", "--check"}).wait();
   INFO(check.errors, "After a change of results/: parse_log --update RESULTS.md");
   CHECK(check.exitCode == 0);
@@ -91,7 +91,7 @@ struct Copy {
   }
 };
 
-// `text` with another first digit behind the point of a table's accuracy.
+// Returns `text` with another first decimal of an accuracy in a table.
 kj::String withOtherDigit(kj::StringPtr text) {
   auto edited = kj::heapString(text);
   for (size_t i = 0; i + 4 < edited.size(); i++) {
@@ -103,7 +103,7 @@ kj::String withOtherDigit(kj::StringPtr text) {
   return edited;
 }
 
-TEST_CASE("a digit changed by hand is found by --check, and goes with the next update") {
+TEST_CASE("a digit that was changed by hand is found by --check, and restored by the next update") {
   Copy copy;
   auto good = readFile(copy.page);
   auto edited = withOtherDigit(good);
@@ -121,7 +121,7 @@ TEST_CASE("a digit changed by hand is found by --check, and goes with the next u
   CHECK(copy.run().output == ""_kj);
 }
 
-TEST_CASE("a log that is damaged, gone or unnamed ends with 2 and leaves the page as it is") {
+TEST_CASE("a log that is damaged, gone or not in the index gives exit code 2, and the page stays") {
   Copy copy;
   auto good = readFile(copy.page);
   auto log = copy.log();
@@ -161,7 +161,7 @@ TEST_CASE("--update takes no log and needs a page, and --check needs --update") 
   CHECK(none.errors == "error: cannot read NO.md: No such file or directory\n"_kj);
 }
 
-// A run's folder in a copy of the page, and what becomes of it with keep_log.
+// A run's folder beside a copy of the page, for tests of keep_log.
 struct KeptRun {
   Copy copy;
   kj::String run;
@@ -182,7 +182,7 @@ struct KeptRun {
     return Command({"python3", script, run, name}, {.folder = copy.folder}).wait();
   }
 
-  // Makes a page of the kept logs alone, by these entries of the index.
+  // Makes a page of only the kept logs, with these entries in the index.
   Ended updatePageOf(kj::StringPtr entries) {
     writeFile(kj::str(copy.folder, "/results/index.toml"),
         kj::str("[[machines]]\ncluster = \"…\"\nprocessor = \"\"\ncores = 1\nmemory = \"\"\n"
@@ -209,7 +209,7 @@ constexpr kj::StringPtr SMALL =
     "name = \"small\"\ndata = { batch_size = 100 }\nkvstore = { mode = \"device\" }\n"
     "cluster = { workers = 1, devices = [\"cpu:0\", \"cpu:1\"] }\n"_kj;
 
-TEST_CASE("keep_log keeps a run's log once, with an entry that the index takes") {
+TEST_CASE("keep_log keeps a run's log once, and prints a valid entry for the index") {
   KeptRun run("1", SMALL);
   auto& copy = run.copy;
   auto kept = run.keep();
@@ -279,7 +279,7 @@ TEST_CASE("--update refuses a kept log of two runs, and names it") {
         "again. Keep each run in a log of its own.\n"_kj);
 }
 
-TEST_CASE("keep_log knows a sweep's run by its folder, an epoch's images, and what was published") {
+TEST_CASE("keep_log writes the name of a sweep's run, the images per epoch and published figures") {
   KeptRun run("workers=2,epochs=20-3fa9c2d1",
       "name = \"small\"\nkvstore = { mode = \"dist_async\" }\n"
       "[data]\ndataset = \"mnist\"\npart = \"whole\"\nheld_out = 5000\nbatch_size = 100\n"

@@ -15,7 +15,7 @@ namespace simulation {
 
 using kj::uint;
 
-// What a run's events tell.
+// What a run's events say.
 struct Account {
   kj::String counts;        // steps, images and pushes, one line each
   bool hasChanges = false;  // of the members

@@ -33,8 +33,8 @@ struct Fault {
     KINDS
   };
   Kind kind;
-  double at;          // which part of an undisturbed job is done, 0 to 1
-  uint role;          // which of the roles that may be meant
+  double at;          // after which part of an undisturbed job, from 0 to 1
+  uint role;          // which of the roles that the fault may hit
   kj::Duration time;  // how long it lasts. Of MOVE_DATE: how far
 };
 

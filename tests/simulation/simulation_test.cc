@@ -1,4 +1,4 @@
-// Simulated jobs end as nobody had disturbed them, and mistakes are found.
+// Simulated jobs end as if nobody had disturbed them, and the simulation finds mistakes.
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ TEST_CASE("jobs that lose roles, connections and power end as if nobody had dist
   }
 }
 
-TEST_CASE("jobs that have shown mistakes in the program end well") {
+TEST_CASE("jobs that once showed mistakes in the program end well") {
   struct Known {
     uint64_t seed;
     kj::StringPtr experiment;
@@ -108,11 +108,12 @@ TEST_CASE("jobs that have shown mistakes in the program end well") {
       {6011906, "continue, logged often"_kj,
           {{Fault::KILL_WORKER, 0.284646944847459, 3, 23624 * kj::MILLISECONDS},
               {Fault::LEAVE, 0.14969611755989631, 7, 410 * kj::MILLISECONDS}}},
-      // Of two workers lost in one epoch, the one that was further was known first.
+      // Of two workers lost in one epoch, the loss of the one that was further ahead was known
+      // first.
       {6011778, "continue, dist_ssp"_kj,
           {{Fault::FREEZE, 0.95213801766993711, 3, 10516 * kj::MILLISECONDS},
               {Fault::FREEZE, 0.95376916091159125, 5, 23496 * kj::MILLISECONDS}}},
-      // A process that the launcher had replaced woke up and took the place.
+      // A process that the launcher had replaced woke up and took its successor's place.
       {5003727, "continue, dist_ssp"_kj,
           {{Fault::KILL_WORKER, 0.90058008027359038, 0, 7467 * kj::MILLISECONDS},
               {Fault::FREEZE, 0.59462545674483114, 4, 114 * kj::MILLISECONDS},
@@ -139,7 +140,7 @@ TEST_CASE("jobs that have shown mistakes in the program end well") {
   }
 }
 
-TEST_CASE("a job is the same each time that its seed is simulated") {
+TEST_CASE("the same seed always gives the same simulated job") {
   Campaign campaign;
   for (uint64_t seed = 1; seed <= 10; seed++) {
     CAPTURE(seed);
@@ -154,7 +155,7 @@ TEST_CASE("a job is the same each time that its seed is simulated") {
   }
 }
 
-TEST_CASE("a disk that ignores fsync() is found") {
+TEST_CASE("the simulation finds out that a disk ignores fsync()") {
   Work work;
   work.jobs = 1000;
   work.untilFound = true;
@@ -162,7 +163,7 @@ TEST_CASE("a disk that ignores fsync() is found") {
   kj::String what;
   auto counts = simulateAll(work, [&](const Violation& violation) {
     what = kj::str(violation.what);
-    // A power loss shows it, and perhaps a fault that delays the sync.
+    // Only a power loss shows the mistake, perhaps with a fault that delays the sync.
     CHECK(violation.plan.faults.size() <= 2);
   });
   MESSAGE("found after ", counts.jobs, " jobs");

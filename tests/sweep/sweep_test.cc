@@ -33,7 +33,8 @@ Ended run(kj::StringPtr runs, kj::ArrayPtr<const kj::StringPtr> more = nullptr) 
   return start(runs, more)->wait();
 }
 
-// Its stdout without what differs between two equal sweeps: the folder and the times.
+// Returns the sweep's stdout without what differs between two equal sweeps: the folder and the
+// times.
 kj::String resultsOf(const Ended& ended, kj::StringPtr runs) {
   kj::Vector<kj::String> lines;
   for (auto& line: linesOf(ended.output)) {
@@ -59,7 +60,7 @@ kj::String resultsOf(const Ended& ended, kj::StringPtr runs) {
   return kj::strArray(lines, "\n");
 }
 
-// The folder of the run that is called `name`: it has a digest at its end.
+// Returns the folder of the run `name`: that name, followed by a digest.
 kj::String folderOf(kj::StringPtr runs, kj::StringPtr name) {
   auto found = Command({"sh", "-c", kj::str("echo ", runs, "/small/", name, "-????????")}).wait();
   auto path = kj::heapString(found.output.slice(0, found.output.size() - 1));
@@ -78,7 +79,7 @@ bool isSkipped(const Ended& ended, uint number) {
       kj::str("run ", number, "/4 ", NAMES[number - 1], ": skipped, it has finished"));
 }
 
-TEST_CASE("every run has a folder named by its settings; what is finished is skipped and said so") {
+TEST_CASE("every run has a folder named by its settings, and a second call skips finished runs") {
   auto runs = newFolder();
   auto first = run(runs);
   INFO(first.output, first.errors);
@@ -99,7 +100,7 @@ TEST_CASE("every run has a folder named by its settings; what is finished is ski
     CHECK(record.state == runner::RunRecord::FINISHED);
     CHECK(folder.endsWith(kj::str("-", record.digest.slice(0, 8))));
   }
-  // No line of a run's log is among them.
+  // The output has no line of a run's log.
   CHECK_FALSE(contains(first.output, "Epoch["));
 
   auto second = run(runs);
@@ -172,7 +173,7 @@ TEST_CASE("finished runs are judged by the file at hand, and by the first run of
     return Command(words).wait();
   };
   auto firstFolder = folderOf(runs, NAMES[0]), third = folderOf(runs, NAMES[2]);
-  // Whichever is named first, and whether the first run of the sweep is named at all.
+  // The order of the folders does not matter, nor whether the sweep's first run is one of them.
   auto ended = table({third, firstFolder});
   CHECK(ended.exitCode == 3);
   CHECK(countOf(ended.errors, MISSED) == 1);
@@ -203,7 +204,7 @@ TEST_CASE("a sweep of one run prints some rows of a table by steps; table.md has
   CHECK(linesOf(readFile(kj::str(runs, "/small/table.md"))).size() > 90);
 }
 
-TEST_CASE("runner table makes of a sweep's folder what the sweep wrote, in the sweep's order") {
+TEST_CASE("runner table writes the report of a sweep's folder as the sweep did, in its order") {
   auto runs = newFolder();
   auto ended = run(
       runs, {"--sweep", "data.batch_size=256,128", "--sweep", "train.optimizer.learning_rate=0.1"});
@@ -217,7 +218,8 @@ TEST_CASE("runner table makes of a sweep's folder what the sweep wrote, in the s
   CHECK(reportOf(folder) == written);
 }
 
-TEST_CASE("a sweep that was killed goes on with what is missing, to the same table and weights") {
+TEST_CASE(
+    "a sweep that was killed runs what is missing, and ends with the same table and weights") {
   auto whole = newFolder();
   auto unbroken = run(whole);
   REQUIRE(unbroken.exitCode == 0);
@@ -323,7 +325,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a sweep that is killed or interrupted leaves no role behind, and records that") {
+TEST_CASE(
+    "a sweep that is killed or interrupted leaves no role behind, and its runs' states show it") {
   for (int signal: {SIGKILL, SIGINT, SIGTERM, SIGHUP}) {
     CAPTURE(signal);
     auto runs = newFolder();
@@ -353,7 +356,7 @@ TEST_CASE("a sweep that is killed or interrupted leaves no role behind, and reco
   }
 }
 
-TEST_CASE("a run that fails ends no other one, is told with its reason, and is tried again") {
+TEST_CASE("a run that fails does not end others, is reported with its reason, and is tried again") {
   auto runs = newFolder();
   for (uint time = 0; time < 2; ++time) {
     auto ended = run(runs, {"--sweep", "train.optimizer.learning_rate=0.1,1e38"});
@@ -373,7 +376,7 @@ TEST_CASE("a run that fails ends no other one, is told with its reason, and is t
   }
 }
 
-TEST_CASE("a run whose folder another process holds is running, and is not touched") {
+TEST_CASE("a run whose folder another process holds counts as running, and is not touched") {
   auto runs = newFolder();
   REQUIRE(run(runs).exitCode == 0);
   auto folder = folderOf(runs, NAMES[2]);
@@ -385,7 +388,7 @@ TEST_CASE("a run whose folder another process holds is running, and is not touch
   kj::AutoCloseFd lock(raw);
   KJ_SYSCALL(::flock(lock, LOCK_EX | LOCK_NB));
 
-  // Who holds it says so in the lock.
+  // The process that holds the lock writes its pid into it.
   writeFile(kj::str(folder, "/.lock"), "4711\n");
   auto ended = run(runs);
   INFO(ended.output, ended.errors);
@@ -443,7 +446,7 @@ TEST_CASE("runner table calls the runs of a sweep running until their process is
   }
 }
 
-TEST_CASE("two calls of one sweep share its runs, and the last to end writes all of them down") {
+TEST_CASE("two calls of one sweep share its runs, and the last one to end writes the whole table") {
   auto runs = newFolder();
   kj::StringPtr words[] = {"--set", "sweep.parallel_runs=1"};
   auto first = start(runs, words);
@@ -465,7 +468,7 @@ TEST_CASE("two calls of one sweep share its runs, and the last to end writes all
   CHECK(finished == 4);
 }
 
-TEST_CASE("a sweep whose failed run another call has done since says that it has finished") {
+TEST_CASE("a run that failed counts as finished if another call of the sweep has repeated it") {
   auto runs = newFolder();
   kj::StringPtr words[] = {"--set", "sweep.parallel_runs=1"};
   auto first = start(runs, words);
@@ -499,7 +502,7 @@ TEST_CASE("a sweep whose failed run another call has done since says that it has
   }
 }
 
-TEST_CASE("sweeps of one name that start at the same moment all work, and so do their tables") {
+TEST_CASE("sweeps of one name that start at the same moment all succeed, and so do their tables") {
   auto runs = newFolder();
   constexpr uint COUNT = 4;
   kj::Vector<kj::Own<Command>> sweeps;
@@ -546,7 +549,7 @@ struct HalvedSweep {
   }
 };
 
-TEST_CASE("a run that is behind at a rung is stopped, and stays so") {
+TEST_CASE("a run that is behind at a rung is stopped, and a second call skips it") {
   constexpr kj::StringPtr RULE = "{ kind = \"asha\", first_epoch = 1, keep_one_in = 2 }"_kj;
   HalvedSweep sweep;
   auto first = sweep.call(RULE);
@@ -603,7 +606,7 @@ TEST_CASE("explain lists the runs, and check counts them") {
   CHECK(checked.output == "tests/sweep/small.toml: fine, 4 runs\n");
 }
 
-TEST_CASE("a role takes no sweep") {
+TEST_CASE("a role refuses a file with a sweep") {
   auto ended =
       Command({RUNNER, "role", SMALL, "--role", "worker", "--coordinator", "127.0.0.1:1"}).wait();
   CHECK(ended.exitCode == 2);

@@ -83,8 +83,8 @@ TEST_CASE("BusyCore: uses a processor while it lives, and is gone afterwards") {
   rusage before, after;
   {
     BusyCore busy;
-    // Other programs may run too, but the busy process gets some of the time in which this one gets
-    // some.
+    // Other programs may run, too. But while this process gets some time, the busy one gets some as
+    // well.
     KJ_REQUIRE(shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done").exitCode == 0);
     KJ_SYSCALL(::getrusage(RUSAGE_CHILDREN, &before));
   }

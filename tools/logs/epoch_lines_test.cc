@@ -88,7 +88,7 @@ TEST_CASE("readLogLine: accepts negative numbers, exponents, nan and infinity as
   same(told("Epoch[0] Train-loss=-inf"), "train 0 - loss -inf");
 }
 
-TEST_CASE("readLogLine: does not recognise other lines, and broken ones") {
+TEST_CASE("readLogLine: recognises neither other lines nor broken ones") {
   for (auto line:
       {"", "[", "Epoch[", "Epoch[]", "Epoch[1", "Epoch[1] ", "Epoch[x] Train-accuracy=1",
           "Epoch[0]Train-accuracy=1", "Epoch[0] Train-accuracy=", "Epoch[0] Train-accuracy",

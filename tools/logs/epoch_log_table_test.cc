@@ -123,7 +123,7 @@ TEST_CASE("readEpochLogTable: the first top-k accuracy of validations has a colu
         "| --- | --- | --- | --- | --- |\n"
         "|  1 |  | 0.500000 | 0.750000 |  |\n"
         "|  2 |  | 0.600000 |  |  |\n");
-  // Whoever names metrics gets these.
+  // If the user names metrics, only these have columns.
   CHECK(markdown(log, withMetrics({"accuracy"}))
             .startsWith("| epoch | train-accuracy | valid-accuracy | time |\n"));
   CHECK(markdown(log, withMetrics({"top_k_accuracy_10"}))
@@ -178,9 +178,7 @@ TEST_CASE("readEpochLogTable: a node far behind the others does not begin a seco
              "cost=3\n") == "|  1 |  |  | 2.0 |\n|  6 |  |  | 1.0 |\n");
 }
 
-TEST_CASE(
-    "readEpochLogTable: without nodes, epoch 0 after 1 is another worker, and after 2 another "
-    "run") {
+TEST_CASE("readEpochLogTable: without nodes, epoch 0 begins a worker after 1, and a run after 2") {
   CHECK(rows("Epoch[0] Time cost=1\nEpoch[1] Time cost=2\nEpoch[0] Time cost=3\n") ==
         "|  1 |  |  | 2.0 |\n|  2 |  |  | 2.0 |\n");
   auto log =
@@ -224,7 +222,7 @@ TEST_CASE("readEpochLogTable: makes a table from the lines that the program writ
   CHECK(rows(log) == "|  1 | 0.500000 | 0.750000 | 12.3 |\n");
 }
 
-TEST_CASE("formatTable: writes the formats without lines and with commas") {
+TEST_CASE("formatTable: writes columns with tabs between them, and CSV") {
   auto table = readEpochLogTable(
       "Epoch[0] Train-accuracy=0.5\nEpoch[1] Validation-accuracy=1\nEpoch[1] Time cost=2\n"_kj
           .asArray(),

@@ -66,7 +66,8 @@ TEST_CASE("readLogTable: refuses two runs by steps in one file, and names the li
       "x.log contains several runs, or the logs of several workers: line 2 has global step 1, and "
       "line 4 is back at 0. Put each into a file of its own.");
   CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 1, 0))) != "");
-  // Another worker after the first, and one that began again while the job went on.
+  // These are not two runs: another worker begins after the first, or one begins again while the
+  // job goes on.
   CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 2, 1), replica(1, 1, 0))) == "");
   CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 2, 1), replica(0, 1, 4))) == "");
 }
@@ -89,7 +90,7 @@ TEST_CASE("readLogTable: refuses options for epochs or runs if the log has steps
   CHECK(complaint(AWS, every) == "x.log has no step that is a multiple of 3.");
 }
 
-TEST_CASE("readLogTable: a log with only speed lines has a table by workers") {
+TEST_CASE("readLogTable: a log with only speed lines has a table with one row per worker") {
   kj::StringPtr log =
       "Node[0] Epoch[0] Batch [0-50]\tSpeed: 100.00 samples/sec\taccuracy=0.5\n"
       "Node[0] Epoch[0] Batch [50-100]\tSpeed: 200.00 samples/sec\taccuracy=0.75\n";

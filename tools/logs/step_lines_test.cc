@@ -99,7 +99,7 @@ TEST_CASE("schlag: reads steps and the figures at the end") {
         "schlag end rank - step - of - loss 1.2345 accuracy - time - at -");
 }
 
-TEST_CASE("readStepLine: does not recognise other lines, and broken ones") {
+TEST_CASE("readStepLine: recognises neither other lines nor broken ones") {
   for (auto line:
       {"", "training step", "training steps", "After training steps (5 global steps)",
           "After 5 training steps (x global steps)", "Worker 0: training step 1 done",

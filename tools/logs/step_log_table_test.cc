@@ -19,7 +19,8 @@ kj::String rows(const StepLogTable& table) {
   return kj::str(text.slice(head.size()));
 }
 
-TEST_CASE("tf_replica: the time of a batch is that since the same worker's line before") {
+TEST_CASE(
+    "tf_replica: the time of a batch is the time since the previous line of the same worker") {
   CHECK(rows(read("100.00: Worker 0: training step 1 done (global step: 0)\n"
                   "100.25: Worker 1: training step 1 done (global step: 1)\n"
                   "101.00: Worker 0: training step 3 done (global step: 4)\n"
@@ -48,13 +49,13 @@ TEST_CASE("schlag: counts steps over epochs of different lengths") {
         "51,13,2.1,,0.001000\n");
 }
 
-TEST_CASE("schlag: accuracy and cost of each worker's end make a row") {
+TEST_CASE("schlag: the final accuracy and cost of each worker make one row") {
   CHECK(rows(read("Test-Accuracy: 0.42\nTotal Time: 3.00s\nFinal Cost: 1.5\ndone\n"
                   "Test-Accuracy: 0.43\nTest-Accuracy: 0.44\nFinal Cost: 1.6\nFinal Cost: 1.7\n"
                   "Final Cost: 1.8\n")) == ",,1.5,0.42,\n,,1.6,0.43,\n,,1.7,0.44,\n,,1.8,,\n");
 }
 
-TEST_CASE("everyNth: keeps the steps that are multiples, and the rows of the end") {
+TEST_CASE("everyNth: keeps the steps that are multiples of N, and the final rows") {
   kj::Vector<kj::String> lines;
   for (uint step = 1; step <= 45; step++) {
     lines.add(kj::str("1.00: Worker 0: training step ", step, " done (global step: ", step, ")\n"));

@@ -46,7 +46,7 @@ struct Read {
         })) {}
 };
 
-// The log of two workers and two epochs. The second epoch takes 2 s in the mean.
+// The log of two workers and two epochs. The second epoch takes 2 s on average.
 KeptLog logOf(kj::StringPtr name) {
   return {kj::str(name), kj::str("Node[0] Epoch[0] Train-accuracy=0.5\n"
                                  "Node[0] Epoch[0] Time cost=9\n"
@@ -147,7 +147,8 @@ TEST_CASE(
   CHECK(found[0].startsWith("PAGE.md:2: the table `small` is out of date"));
 }
 
-TEST_CASE("ResultsPage: refuses markers without a partner, repeated ones, and those of no table") {
+TEST_CASE(
+    "ResultsPage: refuses markers without a partner, repeated ones, and those of unknown tables") {
   auto begin = "<!-- results: small begin -->\n"_kj, end = "<!-- results: small end -->\n"_kj;
   CHECK(failureOf(begin).startsWith("PAGE.md:1: the table `small` has no end"));
   CHECK(failureOf(end).startsWith("PAGE.md:1: the table `small` has not begun"));
@@ -214,7 +215,7 @@ kj::String stepsTableOf(kj::StringPtr log, kj::StringPtr more = ""_kj) {
 }
 
 TEST_CASE(
-    "ResultsPage: a run with steps has one row with its end, over the workers that wrote one") {
+    "ResultsPage: a run with steps has one row, with the mean of the ends that workers wrote") {
   CHECK(stepsTableOf("Step: 101,  Epoch:  1,  Batch: 100 of 200,  Cost: 3.0000,  AvgTime: 4.00ms\n"
                      "Step: 201,  Epoch:  1,  Batch: 200 of 200,  Cost: 2.0000,  AvgTime: 5.00ms\n"
                      "Step: 202,  Epoch:  1,  Batch: 200 of 200,  Cost: 2.0000,  AvgTime: 2.00ms\n"
@@ -245,7 +246,7 @@ TEST_CASE("ResultsPage: a run of tf_aws shows its last batch and the time since 
 }
 
 TEST_CASE(
-    "ResultsPage: images/s of tf_aws count an update as the batches of one or of all workers") {
+    "ResultsPage: in tf_aws, an update counts as one batch, or as one per worker if synchronous") {
   auto two = [](kj::StringPtr lines) { return stepsTableOf(lines, "devices = 2\n"); };
   // Asynchronous: 200 updates of 10 images in 200 × 0.1 s.
   CHECK(has(two(kj::str(awsLine(100, 200, "1", "0.100"),
@@ -345,7 +346,7 @@ TEST_CASE("ResultsPage: the software of machines has a column if it is given") {
         "| there | two | 4 | 2 GiB | wire | g++ 12.2, oneDNN 2.7 |\n"_kj);
 }
 
-TEST_CASE("ResultsIndex: reports logs, clusters and data sets that do not fit at their lines") {
+TEST_CASE("ResultsIndex: reports wrong logs, clusters and data sets at their lines") {
   auto errors = [](kj::StringPtr index, kj::ArrayPtr<const kj::StringPtr> logs) {
     Read read(kj::str(HEAD, index), logs);
     return read.diagnostics.format("index.toml");

@@ -13,7 +13,7 @@
 
 namespace nn {
 
-// Networks in a few words.
+// Builds a network in a few words.
 class Net {
 public:
   explicit Net(Shape input): builder(input, diagnostics) {}
@@ -86,7 +86,7 @@ struct Data {
     for (auto& label: labels) label = random.below(graph.classes);
     draws = kj::heapArray<uint64_t>(images);
     for (auto& number: draws) number = random.next();
-    // Gammas and biases of all sizes, weights that keep values near 1.
+    // Gammas and biases are of all sizes, and weights keep values near 1.
     parameters = draw(graph.parameters, 0, 0.5);
     for (auto& key: graph.keys) {
       for (auto& x: parameters.slice(key.offset, key.offset + key.size)) {
@@ -129,7 +129,7 @@ inline double length(kj::ArrayPtr<const float> x) {
   return std::sqrt(sum);
 }
 
-// The distance of two arrays, as a part of `right`'s length.
+// The distance of two arrays, relative to the length of `right`.
 inline double distance(
     kj::ArrayPtr<const float> left, kj::ArrayPtr<const float> right, double smallest = 1e-30) {
   REQUIRE(left.size() == right.size());
@@ -140,9 +140,9 @@ inline double distance(
   return std::sqrt(sum) / kj::max(length(right), smallest);
 }
 
-// One training step and a validation after it, beside the reference. `tolerance` is for gradients,
-// key by key: they are relative to the key's own length, or to a thousandth of the whole gradient's
-// if that is more (a bias before a batch norm has no gradient but rounding).
+// Compares two training steps and a validation with the reference. `tolerance` is for the gradient
+// of each key, relative to its own length, or to a thousandth of the whole gradient's length if
+// that is more. (The gradient of a bias before a batch norm is nothing but rounding.)
 inline void checkAgainstReference(
     const Graph& graph, uint images, uint threads, double tolerance = 2e-5) {
   CAPTURE(images);
@@ -178,9 +178,9 @@ inline void checkWithThreads(const Graph& graph, double tolerance = 2e-5) {
   checkAgainstReference(graph, 7, 3, tolerance);
 }
 
-// Two steps and a validation in bfloat16 beside the reference. Tolerances: see
-// tests/ops/check_test.cc; a gradient here is that of a whole network, so a part of its values at
-// ReLUs' edges evens out.
+// Compares two steps and a validation in bfloat16 with the reference. tests/ops/check_test.cc
+// explains the tolerances. Gradients here are those of a whole network, so that errors at the edges
+// of ReLUs partly cancel out.
 inline void checkBf16(const Graph& graph, uint images, uint threads, double tolerance) {
   CAPTURE(images);
   CAPTURE(threads);

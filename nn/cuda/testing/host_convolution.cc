@@ -43,7 +43,8 @@ size_t pixel(const BatchLayout& extent, uint image, uint row, uint column) {
   return ((size_t(image) * extent.height + row) * extent.width + column) * extent.stride;
 }
 
-// Calls each(x's pixel, filters' place, y's pixel) for all that meet; places count values.
+// Calls each(pixel of x, place in a filter, pixel of y) for all that the convolution combines. All
+// three are offsets in values.
 template <typename Each>
 void eachMeeting(const ConvolutionProblem& s, Each&& each) {
   for (uint n = 0; n < s.images; n++) {
@@ -51,7 +52,7 @@ void eachMeeting(const ConvolutionProblem& s, Each&& each) {
       for (uint j = 0; j < s.y.width; j++) {
         for (uint u = 0; u < s.kernelHeight; u++) {
           for (uint v = 0; v < s.kernelWidth; v++) {
-            // Below zero: beyond the other end.
+            // A row or column below zero wraps around to a large number.
             uint row = i * s.stride + u - s.pad, column = j * s.stride + v - s.pad;
             if (row >= s.x.height || column >= s.x.width) continue;
             each(pixel(s.x, n, row, column), size_t(u * s.kernelWidth + v) * s.x.channels,
@@ -96,7 +97,7 @@ void convolveOnHost(
       }
     }
   });
-  // Only what belongs to the tensor: beside it may be others'.
+  // Writes only the values of this tensor. Values of others may lie between its pixels.
   auto extent = direction == Direction::FORWARD ? s.y : s.x;
   for (size_t i = 0; i < size; i++) {
     bool isOurs = direction == Direction::BACKWARD_FILTERS || i % extent.stride < extent.channels;

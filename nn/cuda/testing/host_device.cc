@@ -12,12 +12,12 @@ namespace nn::cuda {
 
 namespace {
 
-// A value of any element that consists of it is a NaN.
+// A value of any element type whose bytes are all this byte is a NaN.
 constexpr int NAN_BYTE = 0xff;
 
 class HostMemory final: public Memory {
 public:
-  // Beginning where a device's does.
+  // Memory that is aligned as on a device.
   HostMemory(size_t bytes, int fill): bytes(kj::heapArray<byte>(bytes + ALIGNMENT_BYTES)) {
     memset(this->bytes.begin(), fill, this->bytes.size());
   }

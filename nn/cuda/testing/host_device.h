@@ -19,8 +19,8 @@ struct Late {
 };
 
 // Does work when it is asked for, except what is `late`. New memory holds NaNs, which reveals code
-// that reads it before writing. All of its plans do the same. It calls them as the variable
-// HOST_PLAN says, so that tests see which ones were chosen. For tests.
+// that reads it before writing. All of its plans compute the same. The variable HOST_PLAN sets
+// their name, so that tests see which ones were chosen. For tests.
 class HostDevice final: public Device {
 public:
   // No piece of memory may be larger than `bytesMax`.

@@ -6,8 +6,8 @@
 
 namespace nn::cuda {
 
-// Addresses are the host's. Values are those of a GPU but for the rounding of products that it
-// adds at once, and of functions.
+// Addresses are those of the host. Values differ from a GPU's only in the rounding of functions,
+// and of products that a GPU adds in the same instruction.
 void runOnHost(const Kernel& kernel, Order order = Order::ASCENDING);
 
 }  // namespace nn::cuda

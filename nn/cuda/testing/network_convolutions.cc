@@ -9,7 +9,7 @@ namespace nn::cuda {
 
 namespace {
 
-// Writes down what it is to plan, and can do nothing else.
+// Collects the convolutions that it is asked to plan, and can do nothing else.
 class Collector final: public Device {
 public:
   kj::Vector<AskedConvolution> asked;
@@ -63,7 +63,7 @@ Graph graphOf(kj::StringPtr network, nn::Shape input, uint classes) {
   return graph;
 }
 
-// What both have: compute capability 9.0, in its SXM form.
+// What both GPUs have in common: compute capability 9.0, in its SXM form.
 kj::String hopper(kj::StringPtr name, uint64_t memory_bytes, uint memoryClock_kHz) {
   return kj::str(R"({
     "deviceVer": 900, "multiProcessorCount": 132, "warpSize": 32,

@@ -16,7 +16,8 @@ struct AskedConvolution {
 kj::Array<AskedConvolution> convolutionsOf(kj::StringPtr network, nn::Shape input, uint classes,
     uint images, const LoweringOptions& options);
 
-// For describedDevice(): two GPUs that need not be here, by their public figures.
+// Descriptions of two GPUs for describedDevice(), from their public figures. This machine need not
+// have them.
 kj::String h100();
 kj::String h200();
 

@@ -1,4 +1,4 @@
-// A vendor's library, for shared_library_test: both of its releases.
+// A vendor's library, for shared_library_test: the function that both releases have.
 extern "C" int sampleAnswer() {
   return 42;
 }

@@ -41,7 +41,7 @@ Batch::Batch(Element element, Form form, uint images, Shape shape)
   width = form == Form::PART ? shape.channels : padded;
   offset = form == Form::PADDED ? 0 : form == Form::PART ? 3 : pack;
   stride = form == Form::PADDED ? padded : form == Form::PART ? padded + 7 : padded + pack;
-  // Behind the last pixel's width there is nothing: who reads on is seen by a sanitizer.
+  // The memory ends with the last pixel, so that a sanitizer reports reads beyond it.
   size_t pixels = size_t(images) * shape.height * shape.width;
   size_t values = pixels == 0 ? 0 : offset + (pixels - 1) * stride + width;
   memory = kj::heapArray<Line>((values * bytesOf(element) + sizeof(Line) - 1) / sizeof(Line));

@@ -20,9 +20,9 @@ enum class Form {
 
 class Batch {
 public:
-  // Every byte of it is 0xff, and so every value a NaN.
+  // Every byte is 0xff, so every value is a NaN.
   Batch(Element element, Form form, uint images, Shape shape);
-  // As a kernel's input: values rounded to the element, and zeros behind.
+  // An input of a kernel: `values` rounded to the element, with zeros behind the channels.
   Batch(Element element, Form form, const Tensor& values);
 
   View view() const;
@@ -54,10 +54,10 @@ private:
 Tensor drawTensor(uint seed, uint images, Shape shape, double scale = 1, double shift = 0);
 kj::Array<float> drawFloats(uint seed, uint count);
 
-// How far rounding to the element takes a value, relatively.
+// The largest relative error of rounding to the element.
 double roundingOf(Element element);
 
-// The largest |a - b| / (1 + |b|): not a number if there is one among them.
+// The largest |a - b| / (1 + |b|), or NaN if there is a NaN among the values.
 double distance(const Tensor& a, const Tensor& b);
 
 }  // namespace nn::cuda

@@ -32,16 +32,17 @@ struct Row {
   kj::Function<void(const Trial&)> run;
   // Adds what the kernel should compute to `y`, which begins as zeros.
   kj::Function<void(const Trial&, Tensor& y)> expect;
-  // Of a pool: a sole input is its input, a second one and the output are of its other side.
+  // Set if the row is a pool's. With one input, the output has the shape that the pool gives. With
+  // two, the second input has that shape, and the output has the shape of the first.
   kj::Maybe<Pool> pool = nullptr;
-  // How far 16 bits may be from the truth, in roundings, and any element besides.
+  // The allowed error of elements of 16 bits, in roundings, and that of all elements besides.
   double roundings = 1.01;
   double error = 2e-6;
 };
 
-// Runs every row on the host with every element, all forms of memory, more and fewer pixels than
-// PARTIAL_ROWS, adding and not, in both orders, and checks what it wrote, that it wrote nothing
-// else, and that the order changed no bit.
+// Runs every row on the host: with every element, all forms of memory, more and fewer pixels than
+// PARTIAL_ROWS, with and without adding, and in both orders. Checks that the row wrote the right
+// values and nothing else, and that the order changed no bit.
 void checkRows(kj::ArrayPtr<Row> rows);
 
 constexpr Function FUNCTIONS[] = {Function::NONE, Function::RELU, Function::TANH, Function::SIGMOID,
