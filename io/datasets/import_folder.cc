@@ -64,6 +64,18 @@ public:
     return labelsFile == nullptr ? classFolders() : kj::Array<kj::String>();
   }
 
+  // After run(): the numbers that label the images.
+  kj::TreeSet<uint32_t> numbers() const {
+    kj::TreeSet<uint32_t> all;
+    for (auto& entry: labels) {
+      auto number = entry.value.number;
+      if (entry.value.met) all.findOrCreate(number, [&]() { return number; });
+    }
+    return all;
+  }
+  // The file of the labels, as messages name it. Null if the labels are those of folders.
+  const kj::Maybe<kj::String>& fileOfLabels() const { return labelsFile; }
+
   // Writes every tenth image into `validation`, if there is one, and the others into `training`.
   void run(RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
     KJ_IF_MAYBE(path, place.labels) {
@@ -548,6 +560,44 @@ void checkApart(const DataConfig& config, const ImagePlace& training, const Imag
   refuse(training.images, validation.images);
 }
 
+// Warns if labels are probably counted from 1, or if no training image has some label.
+void tellOfLabels(
+    const FolderImport& training, kj::Maybe<const FolderImport&> validation, Warn& warn) {
+  auto known = training.numbers();
+  KJ_IF_MAYBE(file, training.fileOfLabels()) {
+    uint32_t largest = 0;
+    for (auto number: known) largest = kj::max(largest, number);
+    if (known.find(0u) == nullptr && known.size() == largest) {
+      warn(kj::str(*file, " has all labels from 1 to ", largest,
+          ", but not 0. Labels count from 0, so the network gets a class without images"));
+    }
+  }
+  KJ_IF_MAYBE(own, validation) {
+    LeftOut unknown;
+    for (auto number: own->numbers()) {
+      if (known.find(number) == nullptr) unknown.add(kj::str(number));
+    }
+    if (unknown.count() > 0) {
+      warn(kj::str(counted(unknown.count(), "label", "labels"),
+          " of validation images, but of no training image: ", unknown.names()));
+    }
+  }
+}
+
+// Reads the names of classes whose labels come from a list. Throws if a label has no name.
+kj::Array<kj::String> readNamesOfLabels(kj::StringPtr path, const FolderImport& training) {
+  auto names = readClassNames(path, training.foldersIfClasses());
+  KJ_IF_MAYBE(file, training.fileOfLabels()) {
+    uint32_t largest = 0;
+    for (auto number: training.numbers()) largest = kj::max(largest, number);
+    if (largest >= names.size()) {
+      configs::fail(path, " names ", counted(names.size(), "class", "classes"), ", but ", *file,
+          " has labels up to ", largest, ". Give each label from 0 on a line");
+    }
+  }
+  return names;
+}
+
 // Says which images two lists name for training and for validation.
 void tellOfBoth(
     kj::StringPtr images, const Labels& training, const Labels& validation, Warn& warn) {
@@ -589,10 +639,12 @@ kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& p
     second.id = import.id;
     second.number = import.number;
     second.run(validation, nullptr);
+    tellOfLabels(import, second, warn);
   } else {
     import.run(training, validation);
+    tellOfLabels(import, nullptr, warn);
   }
-  KJ_IF_MAYBE(path, config.classNames) return readClassNames(*path, import.foldersIfClasses());
+  KJ_IF_MAYBE(path, config.classNames) return readNamesOfLabels(*path, import);
   return kj::mv(import.classNames);
 }
 

@@ -84,6 +84,32 @@ TEST_CASE("importFolder: a file of class names replaces the names of folders") {
         kj::str(images.scratch.path("names.txt"), ":2: each line must name a class"));
 }
 
+TEST_CASE("importFolder: warns of labels that are counted from 1, and names labels without names") {
+  Images images;
+  images.writeClasses(1);
+  images.config.labels = images.scratch.write("list", "cat/10.jpg 1\ndog/10.jpg 2\n"_kj.asBytes());
+  auto imported = images.import();
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0] == kj::str(images.scratch.path("list"),
+                                    " has all labels from 1 to 2, but not 0. Labels count from 0, "
+                                    "so the network gets a class "
+                                    "without images"));
+  images.config.classNames = images.scratch.write("names", "cat\ndog\n"_kj.asBytes());
+  CHECK(images.refusal() == kj::str(images.scratch.path("names"), " names 2 classes, but ",
+                                images.scratch.path("list"),
+                                " has labels up to 2. Give each label from 0 on a line"));
+}
+
+TEST_CASE("importFolder: warns of labels that only validation images have") {
+  Images images;
+  images.writeClasses(1);
+  images.config.labels = images.scratch.write("list", "cat/10.jpg 0\n"_kj.asBytes());
+  images.config.validationLabels = images.scratch.write("more", "dog/10.jpg 7\n"_kj.asBytes());
+  auto imported = images.import();
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0] == "1 label of validation images, but of no training image: 7");
+}
+
 TEST_CASE("importFolder: lists of labels choose training and validation images of one folder") {
   Images images;
   images.writeClasses(3);
@@ -181,10 +207,10 @@ TEST_CASE("importFolder: a RecordIO file has labels of its own, also for validat
   kj::byte grey[] = {7, 8, 9, 10};
   auto png = pngOf({8, PNG_COLOR_TYPE_GRAY}, 2, 2, grey);
   images.config.source = images.scratch.write("train.rec", recordIoOf({{3, jpeg}, {0, png}}));
-  images.config.validationSource = images.scratch.write("val.rec", recordIoOf({{1, jpeg}}));
+  images.config.validationSource = images.scratch.write("val.rec", recordIoOf({{3, jpeg}}));
   auto imported = images.import();
   CHECK(joined(imported.paths) == "0.jpg 1.png 0.jpg");
-  CHECK(kj::strArray(imported.labels, " ") == "3 0 1");
+  CHECK(kj::strArray(imported.labels, " ") == "3 0 3");
   CHECK(imported.training == 2);
   CHECK(imported.warnings.size() == 0);
   auto text = "not an image"_kj.asBytes();

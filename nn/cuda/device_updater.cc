@@ -3,6 +3,8 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 
+#include "nn/loops/floats.h"
+
 namespace nn::cuda {
 
 namespace {
@@ -39,6 +41,10 @@ DeviceUpdater::DeviceUpdater(Device& device, const ValueRules& rules, const Upda
   device.finish();  // before `all` goes
   wasTold = device.newMark();
   states = room<float>(rules.states() * arrays.parametersSize);
+  // Nobody else writes the states of parameters that never change, and checkpoints hold them.
+  auto zeros = nn::zeros(rules.states() * arrays.parametersSize);
+  if (zeros.size() > 0) device.upload(states->begin(), zeros.asPtr().asConst().asBytes());
+  device.finish();  // before `zeros` goes
   slowParameters = room<float>(looksBack ? arrays.parametersSize : 0);
   slowStatistics = room<float>(looksBack ? arrays.statisticsSize : 0);
 }

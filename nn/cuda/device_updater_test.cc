@@ -12,6 +12,26 @@ namespace {
 constexpr RunLength RUN{.updatesPerEpoch = 4, .updates = 14};
 constexpr float RESCALE = 1.0f / 96;
 
+// Checks that all that is kept was written. The memory of a HostDevice holds NaNs at first.
+class NumberChecker final: public configs::StateVisitor {
+public:
+  bool restores() const override { return false; }
+  void visit(
+      kj::StringPtr name, Type type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) override {
+    CAPTURE(name);
+    REQUIRE(type == Type::FLOAT32);
+    bool areNumbers = true;
+    for (auto& piece: pieces) {
+      float value;
+      for (size_t i = 0; i < piece.size(); i += sizeof(value)) {
+        memcpy(&value, piece.begin() + i, sizeof(value));
+        areNumbers = areNumbers && value == value;
+      }
+    }
+    CHECK(areNumbers);
+  }
+};
+
 struct Read {
   configs::Diagnostics diagnostics;
   kj::Own<configs::Document> document;
@@ -129,6 +149,8 @@ void check(kj::StringPtr text, const Conventions& conventions) {
     REQUIRE(sameBits(statistics, expectedStatistics));
     CHECK(device.takeWork().size() == (read.rules.lookahead == nullptr ? 1 : 2));
   }
+  NumberChecker checker;
+  onDevice.visitState(checker);
 }
 
 constexpr kj::StringPtr OPTIMIZERS[] = {"kind = \"sgd\""_kj,

@@ -66,7 +66,8 @@ HOST_DEVICE void body(const FinishMoments& k, Block& block) {
     k.to.mean[channel] = mean;
     k.to.deviation[channel] = fold(k.to, channel, k.gamma, k.beta, mean, variance, k.epsilon);
     float rest = 1 - k.momentum;
-    k.movingMean[channel] = k.momentum * k.movingMean[channel] + rest * mean;
+    float whole = k.bias == nullptr ? mean : mean + k.bias[channel];
+    k.movingMean[channel] = k.momentum * k.movingMean[channel] + rest * whole;
     k.movingVariance[channel] = k.momentum * k.movingVariance[channel] + rest * variance;
   });
 }
@@ -81,8 +82,9 @@ HOST_DEVICE void body(const FoldMoments& k, Block& block) {
       k.to.scale[channel] = k.to.shift[channel] = 0;
       return;
     }
-    fold(k.to, channel, k.gamma, k.beta, k.movingMean[channel], k.movingVariance[channel],
-        k.epsilon);
+    float mean = k.movingMean[channel];
+    if (k.bias != nullptr) mean -= k.bias[channel];
+    fold(k.to, channel, k.gamma, k.beta, mean, k.movingVariance[channel], k.epsilon);
   });
 }
 

@@ -23,6 +23,7 @@ kj::Array<float> room(size_t count) {
 struct Norm {
   BatchNorm op{EPSILON, MOMENTUM, false};
   uint channels;
+  const float* bias = nullptr;  // what x lacks
   kj::Array<float> parameters, movingMean, movingVariance, arrays, partial;
   NormArrays norm;
 
@@ -45,7 +46,7 @@ struct Norm {
     finish(element, x, order);
   }
   void finish(Element element, View x, Order order = Order::ASCENDING) {
-    runOnHost(FinishMoments{element, x, partial.begin(), gamma(), beta(), movingMean.begin(),
+    runOnHost(FinishMoments{element, x, partial.begin(), gamma(), beta(), bias, movingMean.begin(),
                   movingVariance.begin(), EPSILON, MOMENTUM, norm},
         order);
   }
@@ -205,13 +206,40 @@ TEST_CASE("norms: the scale and shift of validation come from the moving statist
   for (bool fixedGamma: {false, true}) {
     auto scale = room(WIDTH), shift = room(WIDTH);
     runOnHost(FoldMoments{CHANNELS, WIDTH, fixedGamma ? nullptr : gamma.begin(), beta.begin(),
-        mean.begin(), variance.begin(), EPSILON, {scale.begin(), shift.begin()}});
+        nullptr, mean.begin(), variance.begin(), EPSILON, {scale.begin(), shift.begin()}});
     for (uint c = 0; c < CHANNELS; ++c) {
       double expected = (fixedGamma ? 1 : gamma[c]) / std::sqrt(double(variance[c]) + EPSILON);
       CHECK(scale[c] == doctest::Approx(expected).epsilon(1e-6));
       CHECK(std::abs(shift[c] - (beta[c] - mean[c] * expected)) < 1e-5);
     }
     for (uint c = CHANNELS; c < WIDTH; ++c) CHECK((scale[c] == 0 && shift[c] == 0));
+  }
+}
+
+TEST_CASE("norms: a bias that the input lacks counts in the moving mean alone") {
+  constexpr uint CHANNELS = 5;
+  Batch x(Element::FLOAT32, Form::PADDED, drawTensor(1, 30, {CHANNELS}));
+  auto bias = drawFloats(8, CHANNELS);
+  Norm without(x.view(), false), with(x.view(), false);
+  with.bias = bias.begin();
+  without.measure(Element::FLOAT32, x.view());
+  with.measure(Element::FLOAT32, x.view());
+  CHECK(with.arrays.asPtr().slice(0, CHANNELS) == without.arrays.asPtr().slice(0, CHANNELS));
+  for (uint c = 0; c < CHANNELS; ++c) {
+    CHECK(with.norm.shift[c] == without.norm.shift[c]);
+    CHECK(with.movingVariance[c] == without.movingVariance[c]);
+    CHECK(with.movingMean[c] ==
+          doctest::Approx(without.movingMean[c] + (1 - MOMENTUM) * bias[c]).epsilon(1e-6));
+  }
+  // Validation: x + bias, less the moving mean.
+  auto scale = room(CHANNELS), shift = room(CHANNELS);
+  for (float& value: with.movingVariance) value *= value;
+  runOnHost(FoldMoments{CHANNELS, CHANNELS, with.gamma(), with.beta(), bias.begin(),
+      with.movingMean.begin(), with.movingVariance.begin(), EPSILON,
+      {scale.begin(), shift.begin()}});
+  for (uint c = 0; c < CHANNELS; ++c) {
+    double expected = with.beta()[c] + (bias[c] - with.movingMean[c]) * double(scale[c]);
+    CHECK(std::abs(shift[c] - expected) < 1e-5);
   }
 }
 

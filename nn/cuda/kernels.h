@@ -186,6 +186,7 @@ struct FinishMoments {
   const float* partial;
   const float* gamma;  // null: 1
   const float* beta;
+  const float* bias;  // what x lacks, but the moving mean counts; null: nothing
   float* movingMean;
   float* movingVariance;
   float epsilon;
@@ -200,6 +201,7 @@ struct FoldMoments {
   uint32_t width;
   const float* gamma;  // null: 1
   const float* beta;
+  const float* bias;  // as in FinishMoments
   const float* movingMean;
   const float* movingVariance;
   float epsilon;

@@ -48,7 +48,7 @@ private:
     uint kernelHeight, kernelWidth, stride, pad;
     const float* weight;
     float* weightGradient;
-    kj::Maybe<const Key&> bias;
+    kj::Maybe<const Key&> bias;  // null if there is none, or if a batch norm takes it
   };
 
   void forwardLayer(UnitId u);
@@ -94,6 +94,10 @@ private:
   // ---- layers
 
   FilterLayer layerOf(UnitId u) const;
+  // Returns the bias of `u`, a convolution or dense layer, if only a batch norm reads its value.
+  // Null otherwise. The norm subtracts the mean of the batch, and the bias with it. So the layer
+  // leaves the bias out, which saves three passes over its value. The bias has no gradient.
+  kj::Maybe<const Key&> biasForNorm(UnitId u) const;
   ConvolutionProblem shapeOf(const FilterLayer& layer, const Tensor& x, const Tensor& y) const;
   void sumBias(const Key& bias, const Tensor& dy);
 

@@ -12,7 +12,7 @@ Passes::FilterLayer Passes::layerOf(UnitId u) const {
   auto keys = graph.keys.slice(node.keys.begin, node.keys.end);
   auto& x = input(u);
   FilterLayer layer{.weight = parameter(keys[0]), .weightGradient = gradient(keys[0])};
-  if (keys.size() > 1) layer.bias = keys[1];
+  if (keys.size() > 1 && biasForNorm(u) == nullptr) layer.bias = keys[1];
   uint outputs;
   if (node.op.is<Conv2d>()) {
     auto& op = node.op.get<Conv2d>();
@@ -33,6 +33,16 @@ Passes::FilterLayer Passes::layerOf(UnitId u) const {
       .paddedOutputs = padded(outputs, packOf(options.element)),
       .paddedInputs = padded(x.channels, packOf(options.element))};
   return layer;
+}
+
+kj::Maybe<const Key&> Passes::biasForNorm(UnitId u) const {
+  auto& unit = units[u];
+  auto& node = *unit.node;
+  bool isLayer = node.op.is<Conv2d>() || node.op.is<Dense>();
+  if (!isLayer || node.keys.size() < 2 || unit.activation != nullptr) return nullptr;
+  if (unit.uses.size() != 1 || unit.uses[0].input != 0) return nullptr;
+  if (!units[unit.uses[0].unit].is<BatchNorm>()) return nullptr;
+  return graph.keys[node.keys.begin + 1];
 }
 
 ConvolutionProblem Passes::shapeOf(
@@ -143,16 +153,19 @@ void Passes::forwardNorm(UnitId u, const BatchNorm& op) {
   auto movingMean = arrays.statistics + mean.offset;
   auto movingVariance = arrays.statistics + variance.offset;
 
+  const float* bias = nullptr;
+  KJ_IF_MAYBE(key, biasForNorm(unit.inputs[0])) bias = parameter(*key);
+
   states[u].norm = draft.room(4 * x.width * sizeof(float));
   if (phase == Phase::TRAIN) {
     auto partial = draft.room(partialBytes(x.width));
     draft.run(SumMoments{x.element, draft.use(x), draft.use<float>(partial)});
     draft.run(
         FinishMoments{x.element, draft.use(x), draft.use<float>(partial), scale, parameter(beta),
-            movingMean, movingVariance, op.epsilon, op.momentum, normArrays(u, x.width)});
+            bias, movingMean, movingVariance, op.epsilon, op.momentum, normArrays(u, x.width)});
   } else {
-    draft.run(FoldMoments{x.channels, x.width, scale, parameter(beta), movingMean, movingVariance,
-        op.epsilon, normArrays(u, x.width)});
+    draft.run(FoldMoments{x.channels, x.width, scale, parameter(beta), bias, movingMean,
+        movingVariance, op.epsilon, normArrays(u, x.width)});
   }
   auto y = place(u);
   auto norm = normArrays(u, x.width);

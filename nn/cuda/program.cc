@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include "configs/language/failure.h"
 #include "nn/cuda/device_input.h"
 #include "nn/cuda/device_updater.h"
 #include "nn/cuda/lowering.h"
@@ -95,7 +96,7 @@ public:
     auto training = draft(Phase::TRAIN, lowering);
     auto validation = draft(Phase::VALIDATE, lowering);
     memory_bytes_ = kj::max(training.pack(), validation.pack());
-    memory = device->allocate(memory_bytes_);
+    allocateTensors();
     train = finish(Phase::TRAIN, kj::mv(training), lowering);
     validate = finish(Phase::VALIDATE, kj::mv(validation), lowering);
     workspace = device->allocate(workspace_bytes);
@@ -272,6 +273,15 @@ private:
         .rows = reinterpret_cast<RowResult*>(rows->begin()),
         .sums = sums.onDevice(),
         .logits = plainLogits.onDevice()};
+  }
+
+  void allocateTensors() {
+    auto allocate = [&]() { memory = device->allocate(memory_bytes_); };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(allocate)) {
+      configs::fail("the network does not fit on the device: for ", images,
+          " images at a time, its values take ", memory_bytes_, " bytes (", e->getDescription(),
+          "). Make data.batch_size smaller");
+    }
   }
 
   Draft draft(Phase phase, const LoweringOptions& options) {

@@ -85,6 +85,22 @@ TEST_CASE("program: batch norm, residual sum and activation are one pass, forwar
         "forward, activate, softmax_loss, sum_rows");
 }
 
+TEST_CASE("program: a layer leaves its bias to the batch norm that alone reads its value") {
+  Network net;
+  auto graph = net.finish(net.norm(net.conv(0, true)));
+  Running run(graph);
+  CHECK(run.forward(Phase::TRAIN) ==
+        "convolution forward, sum_moments, finish_moments, normalize, convolution forward, "
+        "activate, softmax_loss, sum_rows");
+  CHECK(run.backward() ==
+        "sum_columns, finish_columns, convolution backward filters, convolution backward data, "
+        "sum_slopes, finish_slopes, normalize_backward, convolution backward filters");
+  Network read;
+  auto conv = read.conv(0, true);
+  auto twice = read.finish(read.add(Add{}, {read.relu(read.norm(conv)), read.relu(conv)}));
+  CHECK(Running(twice).forward(Phase::TRAIN).startsWith("convolution forward, activate, "));
+}
+
 TEST_CASE("program: an output that only a concat reads is written straight into the concat") {
   Network net;
   auto left = net.relu(net.norm(net.conv(0)));
@@ -105,6 +121,13 @@ TEST_CASE("program: values share memory once nobody reads them any more") {
     return newProgram(net.finish(last), kj::heap<HostDevice>(), {.batchSize = 2})->memory_bytes();
   };
   CHECK(bytesOf(8) == bytesOf(2));
+}
+
+TEST_CASE("program: a network that does not fit on the device is refused, with the way out") {
+  Network net;
+  auto graph = net.finish(net.conv(0));
+  CHECK_THROWS_WITH(newProgram(graph, kj::heap<HostDevice>(Late{}, 1 << 20), {.batchSize = 64}),
+      doctest::Contains("Make data.batch_size smaller"));
 }
 
 TEST_CASE("program: a max pool whose window has more than 256 places is refused") {
