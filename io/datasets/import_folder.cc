@@ -208,11 +208,27 @@ private:
   // Labels the images by the files of their samples, if there are any.
   void labelBySamples() {
     if (samples.size() == 0 || labelsFile != nullptr) return;
+    kj::HashMap<kj::String, uint> imagesOf;  // of each sample: how many
     for (auto& entry: entries) {
-      KJ_IF_MAYBE(label, samples.find(sampleOf(entry.key))) {
+      auto sample = sampleOf(entry.key);
+      KJ_IF_MAYBE(label, samples.find(sample)) {
         labels.insert(kj::str(entry.key), Label{*label});
+        imagesOf.upsert(kj::mv(sample), 1, [](uint& count, uint) { ++count; });
       }
     }
+    LeftOut without, several;
+    for (auto& sample: samples) {
+      uint count = imagesOf.find(sample.key).orDefault(0);
+      if (count == 0) without.add(sample.key);
+      if (count > 1) several.add(sample.key);
+    }
+    auto tellOf = [&](const LeftOut& which, kj::StringPtr what) {
+      if (which.count() == 0) return;
+      warn(kj::str(counted(which.count(), "sample", "samples"), " of ", images,
+          which.count() == 1 ? " has " : " have ", what, ": ", which.names()));
+    };
+    tellOf(without, "no image");
+    tellOf(several, "several images, each of which is used");
     labelsFile = kj::str("its ", CLASS_ENDING, " files");
   }
 

@@ -192,6 +192,15 @@ TEST_CASE("importFolder: shards of WebDataset have their labels in .cls files") 
   CHECK(tests::contains(imported.warnings[0], "left out 1 file of "));
   CHECK(tests::contains(imported.warnings[0], ": shard-0/8.json"));
 
+  auto mask = kj::str("a/7.mask.jpg=", jpeg);
+  write({image, mask, "a/7.cls=5"_kj, "8.cls=0\n"_kj, "9.cls=0\n"_kj, other});
+  imported = images.import();
+  CHECK(imported.paths.size() == 3);
+  REQUIRE(imported.warnings.size() == 2);
+  CHECK(
+      imported.warnings[0] == kj::str("1 sample of ", images.folder(), " has no image: shard-0/9"));
+  CHECK(imported.warnings[1] == kj::str("1 sample of ", images.folder(),
+                                    " has several images, each of which is used: shard-0/a/7"));
   write({image, "a/7.cls=5"_kj, other});
   CHECK(images.refusal() == kj::str("shard-0/8.jpg of ", images.folder(),
                                 " has no label in its .cls files. Add its label, or remove the "

@@ -245,10 +245,18 @@ kj::Array<kj::String> findIdxFiles(const DataConfig& config, kj::Maybe<kj::Strin
         ". Set ", config.names.source, " to a folder with files in MNIST's format");
   }
   auto names = namesIn(folder);
+  // Whether `name` is the compressed file of one that is there unpacked.
+  auto isSpare = [&](kj::StringPtr name) {
+    if (!name.endsWith(".gz")) return false;
+    auto unpacked = kj::heapString(name.slice(0, name.size() - 3));
+    return std::binary_search(names.begin(), names.end(), unpacked);
+  };
   auto find = [&](bool isTraining, kj::StringPtr part) {
     kj::Vector<kj::StringPtr> found;
     for (auto& name: names) {
-      if (contains(name, part) && contains(name, "train") == isTraining) found.add(name);
+      if (contains(name, part) && contains(name, "train") == isTraining && !isSpare(name)) {
+        found.add(name);
+      }
     }
     if (found.size() == 1) return kj::str(folder, "/", found[0]);
     configs::fail(folder, " has ", found.size() == 0 ? "no file" : "several files",
