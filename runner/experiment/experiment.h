@@ -20,25 +20,14 @@
 #include "runner/experiment/cluster.h"
 #include "runner/experiment/continued.h"
 #include "runner/experiment/expectations.h"
+#include "runner/experiment/log_config.h"
 #include "runner/experiment/published.h"
 #include "runner/experiment/start_weights.h"
 #include "runner/experiment/train_config.h"
-#include "runner/logs/log_styles.h"
 
 namespace runner {
 
 using kj::uint;
-
-// [log]
-struct LogConfig {
-  const LogStyle* style;
-  uint every;  // steps between two speed lines of a worker
-  bool tensorboard;
-  uint topK;               // 0: not counted
-  configs::Span topKSpan;  // of top_k's value, or of [log] if the key is absent
-
-  static LogConfig read(configs::Reader& reader);
-};
 
 // Immutable after reading. All threads of a role share it.
 struct Experiment {
