@@ -6,6 +6,7 @@
 #include "configs/language/failure.h"
 #include "io/datasets/archives.h"
 #include "io/datasets/ilsvrc.h"
+#include "io/datasets/label_checks.h"
 #include "io/datasets/labels.h"
 #include "io/datasets/name_forms.h"
 #include "io/datasets/nested_archives.h"
@@ -65,16 +66,15 @@ public:
   }
 
   // After run(): the numbers that label the images.
-  kj::TreeSet<uint32_t> numbers() const {
-    kj::TreeSet<uint32_t> all;
+  Numbers numbers() const {
+    Numbers numbers;
     for (auto& entry: labels) {
       auto number = entry.value.number;
-      if (entry.value.met) all.findOrCreate(number, [&]() { return number; });
+      if (entry.value.met) numbers.all.findOrCreate(number, [&]() { return number; });
     }
-    return all;
+    numbers.file = labelsFile.map([](const kj::String& file) { return kj::str(file); });
+    return numbers;
   }
-  // The file of the labels, as messages name it. Null if the labels are those of folders.
-  const kj::Maybe<kj::String>& fileOfLabels() const { return labelsFile; }
 
   // Writes every tenth image into `validation`, if there is one, and the others into `training`.
   void run(RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
@@ -555,77 +555,6 @@ private:
   uint64_t bad = 0;
 };
 
-// Refuses images that would be trained on under another label than they are validated with, because
-// one folder lies in the other. Warns if both are the same images.
-void checkApart(const DataConfig& config, const ImagePlace& training, const ImagePlace& validation,
-    Warn& warn) {
-  if (training.images == validation.images) {
-    warn(kj::str("the images of ", training.images,
-        " are both for training and for validation, because ", config.names.source, " and ",
-        config.names.validationSource, " name the same place"));
-    return;
-  }
-  auto refuse = [&](kj::StringPtr inner, kj::StringPtr outer) {
-    if (pathKind(inner) != PathKind::FOLDER || pathKind(outer) != PathKind::FOLDER) return;
-    if (!isBelow(inner, outer)) return;
-    configs::fail(inner, " lies in ", outer,
-        ", so that its images would be both for training and for validation. Move it beside ",
-        outer);
-  };
-  refuse(validation.images, training.images);
-  refuse(training.images, validation.images);
-}
-
-// Warns if labels are probably counted from 1, or if no training image has some label.
-void tellOfLabels(
-    const FolderImport& training, kj::Maybe<const FolderImport&> validation, Warn& warn) {
-  auto known = training.numbers();
-  KJ_IF_MAYBE(file, training.fileOfLabels()) {
-    uint32_t largest = 0;
-    for (auto number: known) largest = kj::max(largest, number);
-    if (known.find(0u) == nullptr && known.size() == largest) {
-      warn(kj::str(*file, " has all labels from 1 to ", largest,
-          ", but not 0. Labels count from 0, so the network gets a class without images"));
-    }
-  }
-  KJ_IF_MAYBE(own, validation) {
-    LeftOut unknown;
-    for (auto number: own->numbers()) {
-      if (known.find(number) == nullptr) unknown.add(kj::str(number));
-    }
-    if (unknown.count() > 0) {
-      warn(kj::str(counted(unknown.count(), "label", "labels"),
-          " of validation images, but of no training image: ", unknown.names()));
-    }
-  }
-}
-
-// Reads the names of classes whose labels come from a list. Throws if a label has no name.
-kj::Array<kj::String> readNamesOfLabels(kj::StringPtr path, const FolderImport& training) {
-  auto names = readClassNames(path, training.foldersIfClasses());
-  KJ_IF_MAYBE(file, training.fileOfLabels()) {
-    uint32_t largest = 0;
-    for (auto number: training.numbers()) largest = kj::max(largest, number);
-    if (largest >= names.size()) {
-      configs::fail(path, " names ", counted(names.size(), "class", "classes"), ", but ", *file,
-          " has labels up to ", largest, ". Give each label from 0 on a line");
-    }
-  }
-  return names;
-}
-
-// Says which images two lists name for training and for validation.
-void tellOfBoth(
-    kj::StringPtr images, const Labels& training, const Labels& validation, Warn& warn) {
-  LeftOut both;
-  for (auto& entry: validation) {
-    if (training.find(entry.key) != nullptr) both.add(entry.key);
-  }
-  if (both.count() == 0) return;
-  warn(kj::str(counted(both.count(), "image", "images"), " of ", images,
-      both.count() == 1 ? " is" : " are", " both for training and for validation: ", both.names()));
-}
-
 }  // namespace
 
 bool isNamedForImport(kj::StringPtr path) {
@@ -655,12 +584,17 @@ kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& p
     second.id = import.id;
     second.number = import.number;
     second.run(validation, nullptr);
-    tellOfLabels(import, second, warn);
+    tellOfUnknownLabels(import.numbers(), second.numbers(), warn);
   } else {
     import.run(training, validation);
-    tellOfLabels(import, nullptr, warn);
   }
-  KJ_IF_MAYBE(path, config.classNames) return readNamesOfLabels(*path, import);
+  auto numbers = import.numbers();
+  tellOfFirstLabel(numbers, warn);
+  KJ_IF_MAYBE(path, config.classNames) {
+    auto names = readClassNames(*path, import.foldersIfClasses());
+    requireNames(*path, names, numbers);
+    return names;
+  }
   return kj::mv(import.classNames);
 }
 

@@ -1,0 +1,41 @@
+// io/datasets/label_checks.h: looks for mistakes that only show when training images, validation
+// images and names of classes are seen together.
+#pragma once
+
+#include <kj/map.h>
+
+#include "io/data_config.h"
+#include "io/datasets/labels.h"
+#include "io/datasets/sources.h"
+#include "io/left_out.h"
+
+namespace io {
+
+// The numbers that label the images of one place.
+struct Numbers {
+  kj::TreeSet<uint32_t> all;
+  // The file of the labels, as messages name it. Null if the labels are those of folders.
+  kj::Maybe<kj::String> file;
+
+  // Returns 0 if there are no labels.
+  uint32_t largest() const;
+};
+
+// Refuses folders of training and of validation images of which one lies in the other, because its
+// images would be trained on, maybe under another label. Warns if both are the same place.
+void checkApart(
+    const DataConfig& config, const ImagePlace& training, const ImagePlace& validation, Warn& warn);
+
+// Warns of images that two lists name, one for training and one for validation.
+void tellOfBoth(kj::StringPtr images, const Labels& training, const Labels& validation, Warn& warn);
+
+// Warns if labels are probably counted from 1.
+void tellOfFirstLabel(const Numbers& training, Warn& warn);
+// Warns of labels that only validation images have.
+void tellOfUnknownLabels(const Numbers& training, const Numbers& validation, Warn& warn);
+
+// Throws if `names`, the lines of the file at `path`, are fewer than the labels of a list.
+void requireNames(
+    kj::StringPtr path, kj::ArrayPtr<const kj::String> names, const Numbers& training);
+
+}  // namespace io
