@@ -5,6 +5,7 @@
 
 #include "configs/language/environment.h"
 #include "configs/language/failure.h"
+#include "configs/language/warning.h"
 
 namespace nn::cuda {
 
@@ -23,11 +24,23 @@ void check(cudaError_t status, kj::StringPtr what) {
       "GPU: cannot ", what, ": ", cudaGetErrorName(status), ": ", cudaGetErrorString(status));
 }
 
+// Returns the cache folder, or one in memory if there is none that can be written.
 kj::Own<const kj::Directory> openCache() {
   auto filesystem = kj::newDiskFilesystem();
-  auto path = filesystem->getCurrentPath().evalNative(configs::cacheFolder());
-  return filesystem->getRoot().openSubdir(
-      path, kj::WriteMode::CREATE | kj::WriteMode::MODIFY | kj::WriteMode::CREATE_PARENT);
+  kj::Own<const kj::Directory> folder;
+  auto open = [&]() {
+    auto path = filesystem->getCurrentPath().evalNative(configs::cacheFolder());
+    folder = filesystem->getRoot().openSubdir(
+        path, kj::WriteMode::CREATE | kj::WriteMode::MODIFY | kj::WriteMode::CREATE_PARENT);
+  };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(open)) {
+    configs::warn(
+        kj::str("the CUDA plans of this run are not kept, so that the next run measures "
+                "them again: ",
+            e->getDescription(), ". Set RUNNER_CACHE to a folder that can be written"));
+    return kj::newInMemoryDirectory(kj::nullClock());
+  }
+  return folder;
 }
 
 }  // namespace
@@ -50,11 +63,12 @@ public:
   }
   KJ_DISALLOW_COPY(Stopwatch);
 
-  // Returns the seconds that a plan takes. Null if the library cannot run it, or cannot record it.
+  // Returns the seconds that a plan takes. Null if the library cannot run it, or cannot record it,
+  // or if there is too little memory for its workspace.
   // The plan is recorded here, as in a program. Otherwise a short plan would take as long as the
   // call that asks for it.
   kj::Maybe<double> measure(LibraryPlan& plan) {
-    auto workspace = device.allocate(plan.workspace_bytes());
+    kj::Own<Memory> workspace;
     auto run = [&]() {
       auto word = plan.run(handles, a->begin(), b->begin(), c->begin(), workspace->begin());
       KJ_IF_MAYBE(reason, word) configs::fail(*reason);
@@ -62,6 +76,7 @@ public:
     double once_s = 0;
     kj::Own<Recording> runs;
     auto refused = kj::runCatchingExceptions([&]() {
+      workspace = device.allocate(plan.workspace_bytes());
       run();  // loads code
       once_s = timed(plan, run);
       if (isHopeless(once_s)) return;
