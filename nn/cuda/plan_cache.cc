@@ -75,7 +75,8 @@ PlanCache::PlanCache(kj::Own<const kj::Directory> folder): folder(kj::mv(folder)
   read();
 }
 
-kj::Maybe<kj::StringPtr> PlanCache::find(kj::StringPtr key) const {
+kj::Maybe<kj::StringPtr> PlanCache::find(kj::StringPtr key) {
+  if (names.find(key) == nullptr) read();
   return names.find(key).map([](const kj::String& name) -> kj::StringPtr { return name; });
 }
 
@@ -98,7 +99,8 @@ void PlanCache::read() {
   KJ_IF_MAYBE(file, folder->tryOpenFile(kj::Path(FILE_NAME))) {
     KJ_IF_MAYBE(entries, entriesOf((*file)->readAllText())) {
       for (auto& entry: *entries) put(kj::mv(entry.key), kj::mv(entry.name));
-    } else {
+    } else if (!wasDamaged) {
+      wasDamaged = true;
       configs::warn(kj::str(FILE_NAME, " is damaged; it is written anew"));
     }
   }

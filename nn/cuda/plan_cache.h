@@ -19,8 +19,9 @@ class PlanCache {
 public:
   explicit PlanCache(kj::Own<const kj::Directory> folder);
 
-  // Returns the name that was remembered for `key`. It is valid until the next remember().
-  kj::Maybe<kj::StringPtr> find(kj::StringPtr key) const;
+  // Returns the name that was remembered for `key`, also by another cache of this folder meanwhile:
+  // the GPUs of a worker must compute by the same plan. It is valid until the next call.
+  kj::Maybe<kj::StringPtr> find(kj::StringPtr key);
   // Remembers that plan `name` is the fastest one for `key`. Neither may contain a tab or a line
   // break.
   void remember(kj::StringPtr key, kj::StringPtr name);
@@ -32,6 +33,7 @@ private:
 
   kj::Own<const kj::Directory> folder;
   kj::TreeMap<kj::String, kj::String> names;
+  bool wasDamaged = false;  // the file, and the user knows
 };
 
 // Returns the seconds that a plan takes. Null if it cannot be run.

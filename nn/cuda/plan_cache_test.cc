@@ -23,9 +23,12 @@ private:
   kj::Own<const kj::Directory> folder;
 };
 
-kj::String found(const PlanCache& cache, kj::StringPtr key) {
+kj::String found(PlanCache& cache, kj::StringPtr key) {
   KJ_IF_MAYBE(name, cache.find(key)) return kj::str(*name);
   return kj::str("nothing");
+}
+kj::String found(PlanCache&& cache, kj::StringPtr key) {
+  return found(cache, key);
 }
 
 TEST_CASE("PlanCache: later runs know what an earlier run has measured") {

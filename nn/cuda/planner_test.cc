@@ -75,6 +75,15 @@ TEST_CASE("Planner: the fastest plan is measured once, and found again by later 
   CHECK(machine.measured.size() > 0);
 }
 
+TEST_CASE("Planner: two devices that begin together choose the same plan, measured once") {
+  KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
+  Machine machine;
+  auto first = machine.start(), second = machine.start();
+  auto name = machine.plan(first, shapeOf(false));
+  CHECK(machine.plan(second, shapeOf(false)) == name);
+  CHECK(machine.measured.size() == 0);
+}
+
 TEST_CASE(
     "Planner: a plan that needs too large a workspace is not chosen, measured or remembered") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
