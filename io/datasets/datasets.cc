@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -37,6 +38,10 @@ kj::String identityOf(kj::StringPtr path) {
     configs::fail("cannot access ", path, ": ", strerror(errno));
   }
   return kj::str(status.st_size, " ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec);
+}
+
+bool isReadable(kj::StringPtr path) {
+  return ::faccessat(AT_FDCWD, path.cStr(), R_OK, AT_EACCESS) == 0;
 }
 
 // Returns the absolute path of what is at `path`, without links. The first `/` is left out, so that
@@ -104,8 +109,12 @@ kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> re
       auto below = allBelow(place.images);
       for (auto& name: below.files) {
         if (!isNamedForImport(name)) continue;
+        auto path = kj::str(place.images, "/", name);
         add(name);
-        add(identityOf(kj::str(place.images, "/", name)));
+        add(identityOf(path));
+        // Permissions change neither size nor time. An import leaves out what it may not read.
+        bool isLeftOut = config.onBadRecord == BadRecordPolicy::SKIP && !isReadable(path);
+        if (isLeftOut) add("unreadable");
       }
       // Images may be missing because of these.
       for (auto list: {&below.notRegular, &below.unreadable}) {

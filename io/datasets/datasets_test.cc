@@ -180,6 +180,22 @@ TEST_CASE("openDataset: imports an image folder again if other files are left ou
   CHECK(opened() == kj::str(begin, "(a pipe)"));
 }
 
+TEST_CASE("openDataset: imports an image that was left out once it may be read") {
+  ImageFolder scratch;
+  auto& config = scratch.config;
+  config.onBadRecord = BadRecordPolicy::SKIP;
+  auto path = scratch.path("images/cat/103.jpg");
+  AsOrdinaryUser user;
+  auto images = [&]() {
+    auto dataset = openDataset(config, unheard(), [](kj::StringPtr) {});
+    return dataset->training().count() + dataset->validation().count();
+  };
+  KJ_SYSCALL(::chmod(path.cStr(), 0));
+  CHECK(images() == 19);
+  KJ_SYSCALL(::chmod(path.cStr(), 0644));
+  CHECK(images() == 20);
+}
+
 TEST_CASE("openDataset: imports an image folder once, although the cache and runs lie in it") {
   ImageFolder scratch;
   REQUIRE(::setenv("RUNNER_CACHE", scratch.path("images/cache").cStr(), 1) == 0);
