@@ -68,12 +68,13 @@ protected:
   }
 
   // Opens the databases of PATH. The data set of an experiment is imported first if necessary. If
-  // that is not possible, prints why and ends the program.
+  // they cannot be opened, prints why and ends the program. Throws if the import fails.
   Databases open() {
+    auto paths = files();
     kj::Maybe<Databases> opened;
     commandLine.orWrongInput([&]() {
       kj::Vector<kj::Own<io::RecordDb>> databases;
-      for (auto& path: files()) databases.add(io::RecordDb::open(path));
+      for (auto& path: paths) databases.add(io::RecordDb::open(path));
       opened = databases.releaseAsArray();
     });
     return kj::mv(KJ_ASSERT_NONNULL(opened));
