@@ -49,14 +49,6 @@ kj::String classesOf(const TrainedModel& model) {
 // In place of the label of a name that several classes have.
 constexpr int32_t SEVERAL = -2;
 
-// Returns the number that `name` is, or -1 if it is not the number of a class.
-int32_t labelIn(kj::StringPtr name, uint classes) {
-  for (uint label = 0; label < classes; label++) {
-    if (name == kj::str(label)) return label;
-  }
-  return -1;
-}
-
 // Returns the files below `folder` with their labels: the first folder has the name of a class, or
 // its number. A `/` in the name of a class is a `_` in that of its folder. Files that are in no
 // such folder are left out.
@@ -69,12 +61,17 @@ kj::Array<ImageFileName> labelledByFolder(const TrainedModel& model, kj::StringP
     for (char& c: name) c = c == '/' ? '_' : c;
     labels.upsert(kj::mv(name), int32_t(label), [](int32_t& first, int32_t&&) { first = SEVERAL; });
   }
+  // The name of a class counts before the number of another one.
+  for (uint label = 0; label < model.graph.classes; label++) {
+    labels.upsert(kj::str(label), int32_t(label), [](int32_t&, int32_t&&) {});
+  }
   size_t begin = io::withoutSlash(folder).size() + 1;
   for (auto& file: files) {
     auto inside = file.path.slice(begin);
     KJ_IF_MAYBE(slash, inside.findFirst('/')) {
       auto name = kj::heapString(inside.slice(0, *slash));
-      auto label = labels.find(name).orDefault(labelIn(name, model.graph.classes));
+      constexpr int32_t UNKNOWN = -1;
+      auto label = labels.find(name).orDefault(UNKNOWN);
       if (label == SEVERAL) {
         configs::fail("the network has several classes ", name, ", so that the folder ", folder,
             "/", name, " names none of them. Give the folder the number of its class");
