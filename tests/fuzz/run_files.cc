@@ -54,10 +54,9 @@ void readMembers(const runner::RunFolder& run) {
 void readHosts(Bytes bytes) {
   auto path = fileOf("hosts.txt", bytes);
   configs::Diagnostics diagnostics;
-  auto text = kj::str("[cluster]\nlauncher = 'ssh'\nhosts = '", path, "'\n");
-  auto document = configs::parse("x.toml", text, diagnostics);
-  // The messages point into the text.
-  auto loaded = runner::readExperiment(kj::mv(document), diagnostics);
+  auto document = configs::parse("x.toml", kj::str("hosts = '", path, "'\n"), diagnostics);
+  configs::Reading reading{diagnostics, {}};
+  configs::readDocument(*document, reading, runner::readHosts);
   diagnostics.format("x.toml");
 }
 
