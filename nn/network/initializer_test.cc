@@ -49,6 +49,8 @@ constexpr uint CONV_WEIGHT = 0, CONV_BIAS = 1, GAMMA = 2, BETA = 3, DENSE_WEIGHT
 TEST_CASE(
     "Initializer: weights are drawn, biases and betas are 0, gammas 1, statistics as configured") {
   Values values({.kind = Initializer::UNIFORM, .scale = 0.07});
+  CHECK(values.deviation(CONV_WEIGHT) > 0);
+  CHECK(values.deviation(DENSE_WEIGHT) > 0);
   CHECK(values.largest(CONV_BIAS) == 0);
   CHECK(values.largest(BETA) == 0);
   for (float gamma: values.of(GAMMA)) CHECK(gamma == 1);

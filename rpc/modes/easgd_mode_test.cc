@@ -139,7 +139,8 @@ TEST_CASE("easgd: workers and servers have the values of the slow model") {
   checkAgainstModel(1, "", 0.5);
 }
 
-TEST_CASE("easgd: schedules count a worker's own steps") {
+TEST_CASE(
+    "easgd: one step of every worker counts as one update, and workers push after ten by default") {
   auto config = kvStoreOf("mode = 'easgd'");
   CHECK(config.mode->stepsPerUpdate(4) == 4);
   CHECK(KJ_ASSERT_NONNULL(config.mode->stepsAlone()) == 10);
