@@ -1,6 +1,9 @@
 #include "io/batches/batch_reader.h"
 
 #include <kj/debug.h>
+#include <kj/vector.h>
+
+#include <algorithm>
 
 #include "configs/language/failure.h"
 #include "configs/language/random.h"
@@ -83,16 +86,25 @@ void BatchReader::fill(BatchSlot& slot) {
   slot.badRecords = 0;
   slot.reports.clear();
   auto& plan = slot.plan;
+  // The samples that cannot be read. Each is read and counted once, although the search for another
+  // record may meet it before its own turn.
+  kj::Vector<size_t> bad;
+  auto isGood = [&](size_t index) {
+    if (std::find(bad.begin(), bad.end(), index) != bad.end()) return false;
+    if (readGood(slot, index)) return true;
+    bad.add(index);
+    return false;
+  };
   for (size_t i = 0; i < plan.count && !work.stopping; ++i) {
     if (i + 1 < plan.count) reader->prefetch(plan.samples[i + 1]);
-    if (readGood(slot, i)) {
+    if (isGood(i)) {
       ++slot.images;
       continue;
     }
     if (work.kind == BatchWork::Kind::VALIDATION) continue;
     bool found = false;
     for (size_t n = 1; n < plan.count && !found && !work.stopping; ++n) {
-      found = readGood(slot, (i + n) % plan.count);
+      found = isGood((i + n) % plan.count);
     }
     if (!found && !work.stopping) {
       configs::fail("step ", plan.step,

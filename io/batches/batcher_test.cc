@@ -442,6 +442,18 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("Batcher: bad records beside each other are counted once each") {
+  const uint bad[] = {0, 1, 2, 3, 4, 5};
+  Packed packed(48, 48, bad);
+  packed.config.onBadRecord = BadRecordPolicy::SKIP;
+  packed.config.order = RecordOrder::STORED;
+  packed.config.batchSize = 16;
+  auto dataset = packed.open();
+  auto batcher = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
+  bytesOf(*batcher, 3);
+  CHECK(batcher->counts().badRecords == 6);
+}
+
 TEST_CASE("Batcher: counts and names skipped records, and reads the next good one instead") {
   const uint bad[] = {3, 21, 22, 40};
   Packed packed(48, 48, bad);
