@@ -18,8 +18,8 @@ namespace io {
 namespace {
 
 constexpr kj::StringPtr WAY_OUT =
-    ". Delete this file, and the next run imports the data again. If pack_records wrote it, pack "
-    "again"_kj;
+    ". Delete this file only if it lies in the cache of records: then the next run imports the "
+    "data again. If pack_records wrote it, pack again"_kj;
 
 // Whether an image may have this shape. Its size does not overflow then.
 bool isShape(ImageShape shape) {

@@ -29,8 +29,8 @@ kj::Array<kj::byte> pixels(uint64_t id) {
 }
 
 constexpr kj::StringPtr WAY_OUT =
-    ". Delete this file, and the next run imports the data again. If pack_records wrote it, pack "
-    "again"_kj;
+    ". Delete this file only if it lies in the cache of records: then the next run imports the "
+    "data again. If pack_records wrote it, pack again"_kj;
 
 void writeRecords(kj::StringPtr path, uint64_t count, kj::StringPtr dataset = nullptr) {
   auto writer = RecordWriter::create(path);

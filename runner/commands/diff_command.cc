@@ -109,7 +109,7 @@ Found compareSaved(const SavedFiles& a, const SavedFiles& b) {
     }
   }
   for (auto& file: b.files) {
-    if (named(a.files.asPtr(), file.name) == nullptr) {
+    if (a.checkpoint != nullptr && named(a.files.asPtr(), file.name) == nullptr) {
       found.sentences.add(kj::str("only B has ", file.name));
     }
   }

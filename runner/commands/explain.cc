@@ -137,10 +137,15 @@ kj::String ownUpdates(
   return kj::str();
 }
 
-// Returns the traffic of a step over connections, and the least time that it takes.
+// Returns the traffic of a step over connections, and the least time that it takes. Without
+// connections, says why `links` have no effect.
 kj::String traffic(
     const Experiment& experiment, const rpc::Placement& placement, const kj::Maybe<Links>& links) {
-  if (!experiment.kvstore.exchanges()) return kj::str();
+  if (!experiment.kvstore.exchanges()) {
+    if (links == nullptr) return kj::str();
+    return kj::str("mode ", experiment.kvstore.mode->row.name,
+        " sends nothing over a network, so --bandwidth changes nothing\n");
+  }
   auto traffic = stepTraffic(experiment, placement);
   kj::Vector<kj::String> lines;
   lines.add(kj::str("a worker sends ", megabytes(traffic.pushed_bytes), " and receives ",
@@ -207,7 +212,10 @@ kj::String store(const Experiment& experiment, const ModelFacts& facts,
   kj::Vector<kj::String> lines;
   lines.add(kj::str("mode ", mode.name, ": ", mode.doc, "\n"));
   lines.add(kj::str(placeOfUpdates(experiment, itself), "\n"));
-  if (itself) return form.lines(kj::strArray(lines, ""));
+  if (itself) {
+    lines.add(traffic(experiment, placement, links));
+    return form.lines(kj::strArray(lines, ""));
+  }
   auto head = form.lines(kj::strArray(lines, ""));
   lines.clear();
   kj::Vector<kj::Array<kj::String>> rows;

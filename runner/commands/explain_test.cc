@@ -15,10 +15,10 @@ using tests::contains;
 // Returns the plan that `explain` prints below the resolved values. Those are as wide as in the
 // file.
 kj::String planOf(kj::StringPtr file, kj::Maybe<uint> columns = nullptr,
-    kj::ArrayPtr<const kj::StringPtr> settings = nullptr) {
+    kj::ArrayPtr<const kj::StringPtr> settings = nullptr, const kj::Maybe<Links>& links = nullptr) {
   auto all = loadRuns(file, settings, nullptr);
   REQUIRE(all.errors == "");
-  auto text = explain(all, nullptr, columns);
+  auto text = explain(all, links, columns);
   auto begin = strstr(text.cStr(), "\n# roles\n");
   REQUIRE(begin != nullptr);
   return kj::str(begin);
@@ -79,6 +79,17 @@ TEST_CASE("explain: says where the roles listen, and what the launcher does not 
       "ports 7000 to 7031\n");
   check({"cluster.launcher=slurm"}, "at the address from which its node reaches the others, ");
   check({"cluster.launcher=manual"}, "; the coordinator listens at 127.0.0.1, ");
+}
+
+TEST_CASE("explain: says why a bandwidth changes nothing in a mode without a network") {
+  constexpr kj::StringPtr WHY =
+      "\nmode local sends nothing over a network, so --bandwidth changes nothing\n"_kj;
+  kj::Maybe<Links> links = Links{.mbit = 1000, .overhead_ms = 0};
+  CHECK(contains(planOf("configs/cifar10_local.toml", nullptr, nullptr, links), WHY));
+  CHECK(!contains(planOf("configs/cifar10_local.toml"), "--bandwidth"));
+  auto sync = planOf("configs/cifar10_dist_sync.toml", nullptr, nullptr, links);
+  CHECK(contains(sync, " of network at 1000 Mbit/s\n"));
+  CHECK(!contains(sync, "--bandwidth"));
 }
 
 TEST_CASE("explain: fits the width of a terminal, and says where columns are left out") {

@@ -98,10 +98,9 @@ void runSweep(const LoadedRuns& all, kj::StringPtr runs, bool inQueue, LaunchOpt
             " running elsewhere. The process that ends last writes the tables in ", folder,
             ". `runner table ", folder, "` writes them at any time"));
   }
-  if (failed == 0) {
-    auto code = codeOf(finished);
-    commandLine.endWith(isWritten ? code : RUN_FAILED);
-  }
+  // Also prints missed expectations of the runs that finished while others failed.
+  auto code = codeOf(finished);
+  if (failed == 0) commandLine.endWith(isWritten ? code : RUN_FAILED);
   commandLine.error(kj::str(failed, " of ", counted(finished.size(), "run"),
       " failed. The table says why. The same command runs them again"));
   commandLine.endWith(RUN_FAILED);

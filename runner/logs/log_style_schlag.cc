@@ -22,14 +22,11 @@ public:
     kj::Vector<kj::String> result;
     uint rank = event.getIndex();
     switch (event.which()) {
-      case Event::BEGUN:
-        workerOf(rank).begin_s = event.getTimeS();
-        break;
       case Event::SPEED:
         result.add(stepLine(event.getSpeed()));
         break;
       case Event::ENDED:
-        workerOf(rank).finalCost = event.getEnded().getBatchLoss();
+        workerOf(rank) = {event.getEnded().getTrainingS(), event.getEnded().getBatchLoss()};
         if (!event.getEnded().getValidates()) addEnd(event, result);
         break;
       case Event::VALIDATED: {
@@ -48,7 +45,9 @@ public:
 
 private:
   struct Worker {
-    double begin_s = 0;
+    // A difference between moments would include the pause before a resumed run. A worker that
+    // joined later has not told when it began.
+    double training_s = 0;
     double finalCost = 0;  // of its last batch
   };
 
@@ -59,7 +58,7 @@ private:
   // Adds the last lines of the worker that `event` belongs to.
   void addEnd(Event::Reader event, kj::Vector<kj::String>& lines) {
     auto& worker = workerOf(event.getIndex());
-    lines.add(kj::str("Total Time: ", fixedPoint(event.getTimeS() - worker.begin_s, 2), "s"));
+    lines.add(kj::str("Total Time: ", fixedPoint(worker.training_s, 2), "s"));
     lines.add(kj::str("Final Cost: ", fixedPoint(worker.finalCost, COST_DECIMALS)));
     lines.add(kj::str("done"));
   }

@@ -147,13 +147,23 @@ TEST_CASE("schlag: the last batches of an epoch have a mean time of their own") 
   CHECK(told.validated(0, false) == "");
   CHECK(told.ended(0) == "");
   CHECK(told.validated(0, true) ==
-        "Test-Accuracy: 0.83\nTotal Time: 1.50s\nFinal Cost: 0.5000\ndone\n");
+        "Test-Accuracy: 0.83\nTotal Time: 12.22s\nFinal Cost: 0.5000\ndone\n");
 }
 
 TEST_CASE("schlag: a run without validation has all last lines except the accuracy") {
   Told told("schlag");
   told.begun(0);
-  CHECK(told.ended(0, false) == "Total Time: 0.25s\nFinal Cost: 0.5000\ndone\n");
+  CHECK(told.ended(0, false) == "Total Time: 12.22s\nFinal Cost: 0.5000\ndone\n");
+}
+
+TEST_CASE("schlag: the total time is the training time, also of a worker that joined later") {
+  Told told("schlag");
+  told.begun(0);
+  // A pause, after which the run goes on with another worker.
+  told.now_s += 3600;
+  constexpr kj::StringPtr END = "Total Time: 12.22s\nFinal Cost: 0.5000\ndone\n"_kj;
+  CHECK(told.ended(0, false) == END);
+  CHECK(told.ended(1, false) == END);
 }
 
 TEST_CASE("mxnet: a worker first names its devices") {

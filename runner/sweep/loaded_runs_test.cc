@@ -145,6 +145,27 @@ TEST_CASE("loadRuns: a key may lie in a table that another key sets, in any orde
             all.runs[0].loaded.document->root, "train.optimizer.learning_rate"))) == "0.5");
 }
 
+TEST_CASE("loadRuns: merges a swept table with the file's, and replaces one of another kind") {
+  constexpr kj::StringPtr OPTIMIZERS =
+      "train.optimizer={ learning_rate = 0.5 },{ kind = \"sgd\", momentum = 0.9 },"
+      "{ kind = \"adam\" }"_kj;
+  auto all = load("", {OPTIMIZERS});
+  REQUIRE(all.errors == "");
+  REQUIRE(all.runs.size() == 3);
+  auto print = [&](uint run, kj::StringPtr key) {
+    return configs::valueAt(all.runs[run].loaded.document->root, key)
+        .map([](const configs::Value& value) { return configs::print(value); })
+        .orDefault(kj::str("none"));
+  };
+  CHECK(print(0, "train.optimizer") == "{ kind = \"sgd\", learning_rate = 0.5 }");
+  CHECK(print(1, "train.optimizer") == "{ kind = \"sgd\", learning_rate = 0.1, momentum = 0.9 }");
+  CHECK(print(2, "train.optimizer") == "{ kind = \"adam\" }");
+  // A `--set` of the same text makes the same run.
+  kj::StringPtr setting = "train.optimizer={ kind = \"sgd\", momentum = 0.9 }";
+  auto path = kj::str(::getenv("TEST_TMPDIR"), "/x.toml");
+  CHECK(all.runs[1].loaded.digest == loadExperiment(path, kj::arrayPtr(&setting, 1)).digest);
+}
+
 TEST_CASE(
     "loadRuns: a name has only characters that file names may have, and at most 180 before its "
     "digest") {

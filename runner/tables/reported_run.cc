@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 #include <kj/map.h>
 #include <kj/vector.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "configs/language/failure.h"
@@ -170,6 +171,14 @@ void orLeaveOut(ReportedRun& run, kj::StringPtr what, Func&& read) {
   }
 }
 
+// Returns the path that names the folder around `folder`, even if the user gave `.`, a name alone
+// or a link. Returns `folder` if there is no such path.
+kj::String realPathOf(kj::StringPtr folder) {
+  auto real = ::realpath(folder.cStr(), nullptr);
+  KJ_DEFER(free(real));
+  return kj::str(real == nullptr ? folder.cStr() : real);
+}
+
 // The sweep that began last in a folder.
 struct Sweep {
   kj::HashSet<kj::String> names;  // of the folders of its runs
@@ -276,7 +285,7 @@ void judgeAll(kj::ArrayPtr<ReportedRun> runs) {
   if (runs.size() > 1) first = runs[0].record;
   for (auto& run: runs) {
     if (run.record.state != RunRecord::FINISHED) continue;
-    run.verdicts = judge(run.expectations, run.record, first);
+    run.verdicts = judge(run.expectations, run.record, run.topK, first);
   }
 }
 
@@ -286,14 +295,17 @@ void judgeBySweeps(kj::ArrayPtr<ReportedRun> runs) {
     auto& record = run.record;
     if (record.state != RunRecord::FINISHED) continue;
     kj::Maybe<const RunRecord&> first;
-    KJ_IF_MAYBE(slash, record.folder.findLast('/')) {
-      auto parent = kj::heapString(record.folder.slice(0, *slash));
+    auto folder = realPathOf(record.folder);
+    KJ_IF_MAYBE(slash, folder.findLast('/')) {
+      auto parent = kj::heapString(folder.slice(0, *slash));
       auto& sweep = sweeps.findOrCreate(parent, [&]() {
         return kj::HashMap<kj::String, Sweep>::Entry{kj::str(parent), readSweepIn(parent)};
       });
-      if (sweep.names.contains(record.folder.slice(*slash + 1))) first = sweep.first;
+      // judge() knows the first run itself by its folder, which may have another path here.
+      bool isFirst = sweep.first.folder == folder;
+      if (!isFirst && sweep.names.contains(folder.slice(*slash + 1))) first = sweep.first;
     }
-    run.verdicts = judge(run.expectations, record, first);
+    run.verdicts = judge(run.expectations, record, run.topK, first);
   }
 }
 

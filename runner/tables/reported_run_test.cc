@@ -1,8 +1,11 @@
 #include "runner/tables/reported_run.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <kj/io.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runner/system/files.h"
 #include "runner/text/numbers.h"
@@ -210,6 +213,39 @@ kj::String newFolder(kj::StringPtr name) {
   auto folder = kj::str(::getenv("TEST_TMPDIR"), "/", name);
   REQUIRE(::mkdir(folder.cStr(), 0777) == 0);
   return folder;
+}
+
+TEST_CASE("judgeBySweeps: finds the sweep of a run whatever path names the run's folder") {
+  auto parent = newFolder("a sweep");
+  auto link = kj::str(::getenv("TEST_TMPDIR"), "/a link");
+  REQUIRE(::symlink(kj::str(parent, "/second").cStr(), link.cStr()) == 0);
+  for (auto name: {"first", "second"}) {
+    REQUIRE(::mkdir(kj::str(parent, "/", name).cStr(), 0777) == 0);
+  }
+  writeWhole(kj::str(parent, "/runs.txt"), "first\nsecond\n");
+  // Returns how many verdicts the run in `folder` gets. The sweep's first run did not finish.
+  auto verdictsOf = [](kj::StringPtr folder) {
+    auto each = run();
+    static constexpr ExpectedFigure LOSS = {"train_loss", "", ExpectedFigure::TRAIN_LOSS};
+    Expectation expectation{};
+    expectation.figure = &LOSS;
+    expectation.withinOfFirstRun = 0.01;
+    each.expectations = kj::arr(expectation);
+    each.record.folder = kj::str(folder);
+    judgeBySweeps(kj::arrayPtr(&each, 1));
+    return each.verdicts.size();
+  };
+  CHECK(verdictsOf(kj::str(parent, "/second")) == 1);
+  CHECK(verdictsOf(link) == 1);
+  auto before = ::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(before >= 0);
+  kj::AutoCloseFd owned(before);
+  KJ_DEFER(REQUIRE(::fchdir(before) == 0));
+  REQUIRE(::chdir(parent.cStr()) == 0);
+  CHECK(verdictsOf("second") == 1);
+  CHECK(verdictsOf("first") == 0);
+  REQUIRE(::chdir("second") == 0);
+  CHECK(verdictsOf(".") == 1);
 }
 
 TEST_CASE("reportedRun: reports an experiment.toml that is no longer understood, and shows it") {

@@ -38,14 +38,15 @@ kj::Maybe<const EpochRecord&> findEpoch(const RunRecord& run, kj::Maybe<uint> wa
   return epochs.back();
 }
 
-// Returns the figure of an epoch. Null if the run does not have it.
-kj::Maybe<double> figureOf(const EpochRecord& epoch, ExpectedFigure::Kind kind) {
+// Returns the figure of an epoch. Null if the run does not have it, or only a top-k accuracy of
+// another k.
+kj::Maybe<double> figureOf(const EpochRecord& epoch, ExpectedFigure::Kind kind, uint topK) {
   bool trained = epoch.images > 0;
   switch (kind) {
     case ExpectedFigure::VALIDATION_ACCURACY:
       return epoch.validationAccuracy;
     case ExpectedFigure::VALIDATION_TOP_K_ACCURACY:
-      return epoch.topK.map([](const TopKFigure& topK) { return topK.accuracy; });
+      return epoch.topKAccuracy(topK);
     case ExpectedFigure::TRAIN_ACCURACY:
       return trained ? kj::Maybe<double>(epoch.trainAccuracy) : nullptr;
     case ExpectedFigure::VALIDATION_LOSS:
@@ -57,18 +58,19 @@ kj::Maybe<double> figureOf(const EpochRecord& epoch, ExpectedFigure::Kind kind) 
 }
 
 kj::Maybe<double> figureOf(
-    const RunRecord& run, const ExpectedFigure& figure, kj::Maybe<uint> wanted) {
-  KJ_IF_MAYBE(epoch, findEpoch(run, wanted)) return figureOf(*epoch, figure.kind);
+    const RunRecord& run, const ExpectedFigure& figure, uint topK, kj::Maybe<uint> wanted) {
+  KJ_IF_MAYBE(epoch, findEpoch(run, wanted)) return figureOf(*epoch, figure.kind, topK);
   return nullptr;
 }
 
 // Judges the bounds of one expectation.
 class Judge {
 public:
-  Judge(const Expectation& expectation, const RunRecord& run, kj::Vector<Verdict>& verdicts)
-      : expectation(expectation), run(run), verdicts(verdicts) {
+  Judge(const Expectation& expectation, const RunRecord& run, uint topK,
+      kj::Vector<Verdict>& verdicts)
+      : expectation(expectation), run(run), topK(topK), verdicts(verdicts) {
     auto& figure = *expectation.figure;
-    value = figureOf(run, figure, expectation.epoch);
+    value = figureOf(run, figure, topK, expectation.epoch);
     auto epoch = expectation.epoch.orDefault(
         run.epochRecords.size() == 0 ? 0 : run.epochRecords.back().epoch);
     subject = epoch == 0 ? kj::str(figure.name) : kj::str(figure.name, " of epoch ", epoch);
@@ -84,7 +86,7 @@ public:
         add(*v - *bound, kj::str("at most ", *bound));
       }
       KJ_IF_MAYBE(bound, expectation.withinOfFirstEpoch) {
-        addNear(*v, *bound, figureOf(run, *expectation.figure, uint(1)), "epoch 1");
+        addNear(*v, *bound, figureOf(run, *expectation.figure, topK, uint(1)), "epoch 1");
       }
       KJ_IF_MAYBE(bound, expectation.withinOfFirstRun) {
         KJ_IF_MAYBE(f, first) {
@@ -116,7 +118,8 @@ private:
 
   void addNearFirst(double v, double bound, const RunRecord& first) {
     if (first.state == RunRecord::FINISHED) {
-      addNear(v, bound, figureOf(first, *expectation.figure, expectation.epoch), "the first run");
+      addNear(
+          v, bound, figureOf(first, *expectation.figure, topK, expectation.epoch), "the first run");
     } else if (first.state != RunRecord::RUNNING) {
       // The figure of a run that goes on is not known yet.
       add(NAN, kj::str("within ", bound, " of the first run's, which did not finish"));
@@ -125,6 +128,7 @@ private:
 
   const Expectation& expectation;
   const RunRecord& run;
+  const uint topK;
   kj::Vector<Verdict>& verdicts;
   kj::Maybe<double> value;
   kj::String subject;
@@ -133,12 +137,12 @@ private:
 }  // namespace
 
 kj::Array<Verdict> judge(kj::ArrayPtr<const Expectation> expectations, const RunRecord& run,
-    kj::Maybe<const RunRecord&> first) {
+    uint topK, kj::Maybe<const RunRecord&> first) {
   KJ_IF_MAYBE(f, first) {
     if (f->folder == run.folder) first = nullptr;
   }
   kj::Vector<Verdict> verdicts;
-  for (auto& expectation: expectations) Judge(expectation, run, verdicts).judge(first);
+  for (auto& expectation: expectations) Judge(expectation, run, topK, verdicts).judge(first);
   return verdicts.releaseAsArray();
 }
 

@@ -16,11 +16,12 @@ struct Verdict {
   kj::String sentence;
 };
 
-// Judges a run that has ended, one verdict per bound. `first` is the first run of its sweep. A
-// bound on the distance to it is not judged if `first` is null, or for the run itself (the run with
-// the same folder). That bound is missed if `first` has not finished. A bound on a figure that the
-// run does not have is missed.
+// Judges a run that has ended, one verdict per bound. `topK` is the log.top_k of the expectations:
+// a top-k accuracy of another k is another figure. `first` is the first run of its sweep. A bound
+// on the distance to it is not judged if `first` is null, or for the run itself (the run with the
+// same folder). That bound is missed if `first` has not finished. A bound on a figure that the run
+// does not have is missed.
 kj::Array<Verdict> judge(kj::ArrayPtr<const Expectation> expectations, const RunRecord& run,
-    kj::Maybe<const RunRecord&> first = nullptr);
+    uint topK, kj::Maybe<const RunRecord&> first = nullptr);
 
 }  // namespace runner

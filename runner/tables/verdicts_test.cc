@@ -8,6 +8,8 @@
 namespace runner {
 namespace {
 
+constexpr uint TOP_K = 5;
+
 // Two epochs with the validation accuracies `first` and `second`.
 RunRecord run(double first, double second) {
   auto epochs = kj::heapArray<EpochRecord>(2);
@@ -32,7 +34,7 @@ kj::String judged(
   configs::Reading reading{diagnostics, {}};
   auto expectations = configs::readDocument(*document, reading, readExpectations);
   CHECK(diagnostics.format("x.toml") == "");
-  auto lines = KJ_MAP(verdict, judge(expectations, record, firstRun)) {
+  auto lines = KJ_MAP(verdict, judge(expectations, record, TOP_K, firstRun)) {
     return kj::str(verdict.met ? "+ " : "- ", verdict.sentence, "\n");
   };
   return kj::strArray(lines, "");
@@ -51,11 +53,18 @@ TEST_CASE("judge: bounds hold for the last epoch, or for the epoch that they nam
 
 TEST_CASE("judge: the top-k accuracy is a figure of its own") {
   auto record = run(0.5, 0.6);
-  record.epochRecords[1].topK = TopKFigure{5, 0.875};
+  record.epochRecords[1].topK = TopKFigure{TOP_K, 0.875};
   CHECK(judged("validation_top_k_accuracy = { at_least = 0.9 }", record) ==
         "- validation_top_k_accuracy of epoch 2 is 0.875, expected at least 0.9\n");
   CHECK(judged("validation_top_k_accuracy = { epoch = 1, at_least = 0 }", record) ==
         "- validation_top_k_accuracy of epoch 1 is expected, but the run does not have it\n");
+}
+
+TEST_CASE("judge: a top-k accuracy of another k is not the expected figure") {
+  auto record = run(0.5, 0.6);
+  record.epochRecords[1].topK = TopKFigure{1, 0.6};
+  CHECK(judged("validation_top_k_accuracy = { at_most = 0.95 }", record) ==
+        "- validation_top_k_accuracy of epoch 2 is expected, but the run does not have it\n");
 }
 
 TEST_CASE("judge: an expectation is missed if its figure is missing or not a number") {

@@ -106,6 +106,13 @@ TEST_CASE("runner diff: finds no difference between two runs that must be equal"
   CHECK(same.exitCode == 0);
   CHECK(contains(same.output, " compared: nothing differs\n"));
   CHECK(contains(same.output, " of times and traffic not counted"));
+  // A file and a checkpoint, in both orders: only the file of the same name counts.
+  auto checkpoint = checkpointOf(a, 14), file = checkpointOf(a, 14, "worker-0.safetensors");
+  for (auto& ended: {diff(file, checkpoint), diff(checkpoint, file)}) {
+    INFO(ended.output);
+    CHECK(ended.exitCode == 0);
+    CHECK(contains(ended.output, " compared: nothing differs\n"));
+  }
   auto weights = diff(kj::str(a.folder, "/weights.safetensors"), b.folder);
   CHECK(weights.exitCode == 3);  // the checkpoint is older
   CHECK(rowsOf(weights.output).size() > 1);

@@ -157,6 +157,16 @@ TEST_CASE("a sweep whose tables cannot be written says also how many of its runs
   CHECK(contains(ended.errors, "error: 2 of 4 runs failed"));
 }
 
+TEST_CASE("a sweep of which a run failed also says what the others missed") {
+  auto runs = newFolder();
+  auto ended = run(runs, {"--sweep", "train.optimizer.learning_rate=0.1,1e38", "--sweep",
+                             "data.batch_size=128", "--set", "expect.train_loss.at_most=0"});
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 1);
+  CHECK(countOf(ended.errors, "expectation missed: learning_rate=0.1: train_loss of epoch 2") == 1);
+  CHECK(contains(ended.errors, "error: 1 of 2 runs failed"));
+}
+
 TEST_CASE("finished runs are judged by the file at hand, and by the first run of their sweep") {
   auto runs = newFolder();
   kj::StringPtr near[] = {"--set"_kj, "expect.train_loss={ within_of_first_run = 0.0001 }"_kj};

@@ -124,7 +124,10 @@ LogTable readLogTable(
         "lines per epoch. Choose steps with --every.");
   }
   auto table = everyNth(stepLogTable(steps), options.every);
-  if (table.rows.size() == 0) {
+  // The rows of the end are always kept, and are not steps.
+  bool hasStep = options.every == 1;
+  for (auto& row: table.rows) hasStep = hasStep || !row.end;
+  if (!hasStep) {
     configs::fail(name, " has no step that is a multiple of ", options.every, ".");
   }
   return kj::mv(table);

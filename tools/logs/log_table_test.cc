@@ -88,6 +88,10 @@ TEST_CASE("readLogTable: refuses options for epochs or runs if the log has steps
   TableOptions every;
   every.every = 3;
   CHECK(complaint(AWS, every) == "x.log has no step that is a multiple of 3.");
+  auto ended = kj::str(AWS, "total step: 100, global_step: 95\n");
+  CHECK(complaint(ended, every) == "x.log has no step that is a multiple of 3.");
+  every.every = 50;
+  CHECK(complaint(ended, every) == "");
 }
 
 TEST_CASE("readLogTable: a log with only speed lines has a table with one row per worker") {
