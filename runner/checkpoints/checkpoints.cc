@@ -44,7 +44,9 @@ kj::String pathOf(const RunFolder& folder, uint64_t step) {
 // Returns the steps of the folders of checkpoints, whole or not, the newest first.
 kj::Vector<uint64_t> stepsIn(const RunFolder& folder) {
   kj::Vector<uint64_t> steps;
-  if (!isFolder(folder.checkpoints())) return steps;
+  // Only a folder that is not there has no checkpoints. A link to a folder is as good as a folder,
+  // and one that cannot be read is an error.
+  if (::access(folder.checkpoints().cStr(), F_OK) != 0 && errno == ENOENT) return steps;
   for (auto& name: foldersIn(folder.checkpoints())) {
     if (!name.startsWith(PREFIX)) continue;
     uint64_t step = ::strtoull(name.slice(PREFIX.size()).cStr(), nullptr, 10);

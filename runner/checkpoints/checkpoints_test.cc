@@ -126,6 +126,15 @@ TEST_CASE("checkpoints: the newest one is found, with all that was written") {
   CHECK(readFile(found.file(CHECKPOINT_WEIGHTS)) == "first second");
 }
 
+TEST_CASE("checkpoints: a link to a folder on another disk is as good as a folder") {
+  auto folder = newRun();
+  writeAt(folder, 1);
+  auto moved = kj::str(folder.path, "/moved");
+  REQUIRE(::rename(folder.checkpoints().cStr(), moved.cStr()) == 0);
+  REQUIRE(::symlink("moved", folder.checkpoints().cStr()) == 0);
+  CHECK(newestIn(folder).step() == 1);
+}
+
 TEST_CASE(
     "checkpoints: the newest are kept, and unfinished ones of killed processes do not count") {
   auto folder = newRun();

@@ -1,6 +1,8 @@
 #include "runner/commands/resumed_run.h"
 
+#include <errno.h>
 #include <kj/map.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -83,7 +85,7 @@ bool ResumedRun::hasNumbersOf(const Experiment& experiment) const {
 kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr runs) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto parent = kj::str(runs, "/", experiment.name);
-  if (!isFolder(parent)) return nullptr;
+  if (::access(parent.cStr(), F_OK) != 0 && errno == ENOENT) return nullptr;
   auto names = foldersIn(parent);
   // The runs of sweeps have names. They count as older than all runs that have numbers, because a
   // sweep continues its runs itself.
@@ -155,9 +157,18 @@ RunFolder goOnFrom(const ResumedRun& run, kj::StringPtr runs, const Experiment& 
 }
 
 void keepInstructionSet(LoadedExperiment& loaded, const RunRecord& record) {
-  auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
-  if (cluster.instructionSet != AUTO_INSTRUCTION_SET || record.instructionSet.size() == 0) return;
-  loaded.resolved = withInstructionSet(loaded.resolved, record.instructionSet);
+  kj::StringPtr setting = KJ_ASSERT_NONNULL(loaded.experiment).cluster.instructionSet;
+  if (record.instructionSet.size() == 0 || record.instructionSet == setting) return;
+  if (setting == AUTO_INSTRUCTION_SET) {
+    loaded.resolved = withInstructionSet(loaded.resolved, record.instructionSet);
+    return;
+  }
+  // A run without a checkpoint begins again, and may then compute with other instructions. The
+  // coordinator tells which checkpoints are damaged.
+  RunFolder folder{kj::str(record.folder)};
+  KJ_IF_MAYBE(found, newestCheckpoint(folder, record.digest.asPtr(), [](kj::String) {})) {
+    requireSameInstructionSet(setting, found->point.instructionSet, folder.path);
+  }
 }
 
 }  // namespace runner

@@ -41,7 +41,8 @@ RunFolder goOnFrom(const ResumedRun& run, kj::StringPtr runs, const Experiment& 
     kj::FunctionParam<LoadedExperiment&(kj::String setting)> reload);
 
 // Writes the instruction set with which the run has computed so far into the text of `loaded`,
-// which roles read. Does nothing if the file names an instruction set.
+// which roles read. If the file names one, the text stays. Throws, with the way out, if the file
+// names another one than that of the checkpoint with which the run would go on.
 void keepInstructionSet(LoadedExperiment& loaded, const RunRecord& record);
 
 }  // namespace runner

@@ -21,7 +21,9 @@
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_folder.h"
 #include "runner/logs/run_record.h"
+#include "runner/report/report.h"
 #include "runner/roles/carry_over.h"
+#include "runner/roles/instruction_set_choice.h"
 #include "runner/roles/member_plan.h"
 #include "runner/roles/trace_file.h"
 #include "runner/system/background.h"
@@ -110,13 +112,23 @@ kj::Own<HeldRunFolder> heldIfPossible(RunFolder folder) {
   refuseHeld(folder);
 }
 
-// Returns what `record` says of the finished run in `folder`, with its judgement.
+// Returns what `record` says of the finished run in `folder`, with its judgement. Writes its tables
+// and report: a launcher that was killed after the end of the run has not written them, or only
+// those of an earlier interruption.
 kj::Array<ReportedRun> resultOf(
     RunRecord record, const LoadedExperiment& loaded, const RunFolder& folder) {
   auto name = labelOf(folder.path, KJ_ASSERT_NONNULL(loaded.experiment).name);
+  auto& level = record.instructionSet;
+  auto resolved =
+      level.size() == 0 ? kj::str(loaded.resolved) : withInstructionSet(loaded.resolved, level);
   auto reported = kj::heapArrayBuilder<ReportedRun>(1);
-  reported.add(reportedRun(kj::mv(record), kj::mv(name), kj::str(loaded.resolved)));
-  return judged(reported.finish());
+  reported.add(reportedRun(kj::mv(record), kj::mv(name), kj::mv(resolved)));
+  auto finished = judged(reported.finish());
+  auto write = [&]() { writeReport(folder.path, finished[0].label, finished); };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(write)) {
+    tell(kj::str("warning: the tables and the report are not up to date: ", reasonOf(*e)));
+  }
+  return finished;
 }
 
 // Makes the folder of --folder ready for the run: empties it, unless the run there is to go on.
@@ -285,6 +297,9 @@ Validity RunCommand::run() {
   if (folderPath.size() > 0 && (detach || inQueue || all.sweep != nullptr)) {
     return kj::str("--folder cannot be combined with a sweep, with --detach, or with a run that ",
         "waits in the queue of Slurm");
+  }
+  if (folderPath.size() > 0 && runs != RUNS) {
+    return kj::str("--folder names the run's own folder, so --runs has no effect: leave one out");
   }
   kj::Maybe<kj::Own<HeldRunFolder>> held;
   if (folderPath.size() > 0) {

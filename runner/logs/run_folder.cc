@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -333,7 +334,12 @@ void HeldRunFolder::empty() const {
       if (isWritten(*whole)) removeAbandoned(kj::str(folder.path, "/", *whole));
     }
   }
-  for (auto& path: writtenIn(folder)) {
+  // The events show that the other files are of a run. They go last, so that a call that was killed
+  // here can be repeated.
+  auto paths = writtenIn(folder);
+  auto isOther = [&](kj::StringPtr path) { return path != folder.events(); };
+  std::stable_partition(paths.begin(), paths.end(), isOther);
+  for (auto& path: paths) {
     std::error_code error;
     std::filesystem::remove_all(path.cStr(), error);
     if (error) configs::fail("cannot remove ", path, ": ", strerror(error.value()));

@@ -14,9 +14,6 @@ namespace runner {
 
 namespace {
 
-// An event takes some 300 bytes, and each worker writes one every log.every steps.
-constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
-
 LineFile newEvents(const RunFolder& folder) {
   KJ_IF_MAYBE(file, LineFile::create(folder.events())) return kj::mv(*file);
   configs::fail(folder.path, " holds a run already: ", folder.events(),

@@ -23,6 +23,10 @@ namespace runner {
 kj::String formatEvent(Event::Reader event);
 void parseEvent(kj::StringPtr line, Event::Builder event);
 
+// The most that events.jsonl may hold. An event takes some 300 bytes, and each worker writes one
+// every log.every steps.
+constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
+
 // Calls `take` for each event of the run in `folder`, in order. Skips a last line that is cut off:
 // the run was killed then. Throws, with the way out, if the folder has no events or a line of them
 // is not an event.

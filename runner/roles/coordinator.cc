@@ -28,16 +28,11 @@ namespace {
 // Roles on one machine take much less time to join.
 constexpr auto TELL_MISSING = 5 * kj::SECONDS;
 
-// Returns what the file says of the instructions of all workers, or those that the run has computed
-// with until the checkpoint.
-kj::StringPtr instructionsOf(
-    const Experiment& experiment, const kj::Maybe<const FoundCheckpoint&>& from) {
-  kj::StringPtr setting = experiment.cluster.instructionSet;
-  KJ_IF_MAYBE(checkpoint, from) {
-    auto& known = checkpoint->point.instructionSet;
-    if (setting == AUTO_INSTRUCTION_SET && known.size() > 0) return known;
-  }
-  return setting;
+// Returns the instructions with which the run has computed until the checkpoint. Empty if it
+// begins, or if they are not known.
+kj::StringPtr instructionsUntil(const kj::Maybe<const FoundCheckpoint&>& from) {
+  KJ_IF_MAYBE(checkpoint, from) return checkpoint->point.instructionSet;
+  return nullptr;
 }
 
 // Returns how far a worker got. Empty for servers, which count no steps.
@@ -77,8 +72,8 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
       counted(begin),
       allJoined(joinedPair.promise.fork()),
       allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
-      instructions(instructionsOf(experiment, from), highestLevelOf(experiment),
-          here ? 0 : experiment.cluster.workers),
+      instructions(experiment.cluster.instructionSet, highestLevelOf(experiment),
+          here ? 0 : experiment.cluster.workers, instructionsUntil(from)),
       meeting(experiment.cluster.seats()),
       from(from),
       oneThread(oneThread),
@@ -149,6 +144,9 @@ kj::Promise<void> Job::run(bool launched) {
     reportStarted();
     reportPlacement();
   }
+  // What a killed process has left of these files takes room that the run may need. Otherwise it
+  // would stay until they are written, at the end.
+  for (auto& path: {folder.weights(), folder.best(), folder.averaged()}) removeAbandoned(path);
   checkFolder(epochsChecked);
 
   // The first of these promises to end ends the job. Only `ended` can end it well.
@@ -159,6 +157,15 @@ kj::Promise<void> Job::run(bool launched) {
       .exclusiveJoin(watchSilence())
       .exclusiveJoin(saveRegularly())
       .exclusiveJoin(showProgress(0));
+}
+
+void Job::recordInstructionSet() {
+  tasks->add(instructionSet().then([this](kj::StringPtr level) -> kj::Promise<void> {
+    auto resolved = withInstructionSet(loaded.resolved, level);
+    if (resolved == loaded.resolved || !isInPlace()) return kj::READY_NOW;
+    return writeBeside(
+        [this, text = kj::mv(resolved)]() { writeWhole(folder.experiment(), text); });
+  }));
 }
 
 void Job::reportContinued(const SavedPoint& point) {
@@ -422,7 +429,11 @@ kj::Promise<void> Job::endIfFinished() {
   for (auto& seat: seats) {
     if (seat.role == Role::WORKER && seat.isMember && !seat.finished) return kj::READY_NOW;
   }
-  auto written = best.finish().then([this]() { return averaged.finish(); });
+  // The destructor of the saver waits for the disk, too, but it stops the event loop meanwhile, so
+  // that the launcher would take this process for a silent one.
+  auto written = best.finish().then([this]() { return averaged.finish(); }).then([this]() {
+    return saver.whenIdle();
+  });
   return written.then([this]() -> kj::Promise<void> {
     // The end of a change calls endIfFinished() again, and so does writeBeside().
     if (over || changesPending > 0 || writing > 0) return kj::READY_NOW;

@@ -52,6 +52,10 @@ public:
   // Resolves to the level of instructions that all workers compute with, once it is known.
   kj::Promise<kj::StringPtr> instructionSet();
 
+  // Writes that level into experiment.toml, once it is known. Whoever runs this file again gets the
+  // same bits, or is refused. The job ends after that. Call once.
+  void recordInstructionSet();
+
   // Repeats the losses and joins of another run: workers join at its steps only. Call it before
   // run().
   void repeat(MemberPlan plan) { this->plan = kj::mv(plan); }

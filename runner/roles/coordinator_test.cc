@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "runner/roles/test_job.h"
 
@@ -217,6 +218,25 @@ TEST_CASE("Job: fails at once if the run's folder is removed or renamed, and say
         kj::str("the folder of the run, ", job.folder.path, ", or its events.jsonl, was removed ",
             "or renamed while the run went on; start the run again, and leave its folder in ",
             "place"));
+}
+
+TEST_CASE(
+    "Job: a start removes what killed processes have left of weights, before they are written") {
+  TestJob job("leftovers");
+  auto& folder = job.folder;
+  kj::Vector<kj::String> left;
+  for (auto& path: {folder.weights(), folder.best(), folder.averaged()}) {
+    left.add(kj::str(path, ".part-1-0"));
+    writeWhole(left.back(), "half of it");
+  }
+  auto next = kj::refcounted<Job>(
+      job.loaded, *job.facts, folder, *job.log, job.timer, kj::systemPreciseCalendarClock());
+  KJ_DEFER(next->close());
+  auto over = next->run(false);
+  for (auto& path: left) {
+    CAPTURE(path.cStr());
+    CHECK(::access(path.cStr(), F_OK) != 0);
+  }
 }
 
 TEST_CASE("Job: the message about a lost worker names the newest step that it reported") {

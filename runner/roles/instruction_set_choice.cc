@@ -10,10 +10,11 @@
 namespace runner {
 
 InstructionSetChoice::InstructionSetChoice(
-    kj::StringPtr setting, kj::StringPtr highest, uint workers)
-    : chosen(kj::str(setting == AUTO_INSTRUCTION_SET ? highest : setting)),
-      missing(setting == AUTO_INSTRUCTION_SET ? workers : 0),
-      isNamed(setting != AUTO_INSTRUCTION_SET),
+    kj::StringPtr setting, kj::StringPtr highest, uint workers, kj::StringPtr before)
+    : isOfCheckpoint(before.size() > 0),
+      isNamed(isOfCheckpoint || setting != AUTO_INSTRUCTION_SET),
+      chosen(kj::str(isOfCheckpoint ? before : (isNamed ? setting : highest))),
+      missing(isNamed ? 0 : workers),
       complete(kj::newPromiseAndFulfiller<void>()),
       known(complete.promise.fork()) {
   if (!isNamed && workers == 0) {
@@ -25,6 +26,10 @@ InstructionSetChoice::InstructionSetChoice(
 void InstructionSetChoice::offer(kj::StringPtr worker, kj::StringPtr level) {
   if (missing == 0) {
     if (!isNamed || nn::canCompute(level, chosen)) return;
+    if (isOfCheckpoint) {
+      configs::fail(worker, " has only ", level, ", but the run has computed with ", chosen,
+          " so far. Run this worker on a host that can compute with ", chosen);
+    }
     configs::fail(worker, " has only ", level, ", and the file has cluster.instruction_set = \"",
         chosen, "\". Run this worker on another host, or choose \"", level, "\" or \"",
         AUTO_INSTRUCTION_SET, "\" for all roles");
@@ -36,6 +41,14 @@ void InstructionSetChoice::offer(kj::StringPtr worker, kj::StringPtr level) {
 kj::Maybe<kj::StringPtr> InstructionSetChoice::level() const {
   if (missing > 0) return nullptr;
   return chosen.asPtr();
+}
+
+void requireSameInstructionSet(kj::StringPtr setting, kj::StringPtr before, kj::StringPtr folder) {
+  if (before.size() == 0 || setting == AUTO_INSTRUCTION_SET || setting == before) return;
+  configs::fail("the run in ", folder, " has computed with ", before, " so far, and cannot go on ",
+      "with cluster.instruction_set = \"", setting,
+      "\", because the bits of the weights depend on it. Choose \"", before, "\" or \"",
+      AUTO_INSTRUCTION_SET, "\", or begin a new run without --resume");
 }
 
 namespace {

@@ -12,13 +12,15 @@ namespace runner {
 class InstructionSetChoice {
 public:
   // `setting` is "auto" or a level. With "auto", the level is not above `highest`. `workers` is how
-  // many hosts offer what they have: 0 if all workers run on this machine.
-  InstructionSetChoice(kj::StringPtr setting, kj::StringPtr highest, kj::uint workers);
+  // many hosts offer what they have: 0 if all workers run on this machine. `before` is the level
+  // with which the run has computed until its checkpoint. It is chosen again. Empty: there is none.
+  InstructionSetChoice(kj::StringPtr setting, kj::StringPtr highest, kj::uint workers,
+      kj::StringPtr before = nullptr);
   KJ_DISALLOW_COPY(InstructionSetChoice);
 
   // Takes `level`, the highest level that the host of `worker` has. Call it once per worker.
   // `worker` is the name in messages. Throws, with a sentence for the user, if the host cannot
-  // compute with the level that the file names.
+  // compute with the level that the file or the checkpoint names.
   void offer(kj::StringPtr worker, kj::StringPtr level);
   // Returns the level, or null while it is not known.
   kj::Maybe<kj::StringPtr> level() const;
@@ -26,12 +28,18 @@ public:
   kj::Promise<void> whenKnown() { return known.addBranch(); }
 
 private:
+  const bool isOfCheckpoint;
+  const bool isNamed;  // by the file or by a checkpoint
   kj::String chosen;   // the lowest level so far
   kj::uint missing;    // offers
-  const bool isNamed;  // in the file
   kj::PromiseFulfillerPair<void> complete;
   kj::ForkedPromise<void> known;
 };
+
+// Throws, with the way out, unless a run that has computed with `before` until its checkpoint may
+// go on with `setting`, the value of cluster.instruction_set. `folder` is that of the run. If
+// `before` is empty, the level is not known.
+void requireSameInstructionSet(kj::StringPtr setting, kj::StringPtr before, kj::StringPtr folder);
 
 // Returns the text of the resolved experiment `resolved` with `level` in place of "auto". If the
 // precision is "auto", a comment says what that stands for on this level. The value stays, because

@@ -70,6 +70,34 @@ TEST_CASE("a worker whose host lacks the named instruction set is refused and to
   CHECK(KJ_REQUIRE_NONNULL(less.level()) == "avx2");
 }
 
+TEST_CASE("a run that goes on keeps its level, and refuses a host without it, in these words") {
+  for (auto setting: {"auto"_kj, "avx512"_kj}) {
+    Loop loop;
+    InstructionSetChoice choice(setting, "avx512_amx", 2, "avx512");
+    choice.whenKnown().wait(loop.scope);
+    CHECK(KJ_REQUIRE_NONNULL(choice.level()) == "avx512");
+    choice.offer("worker 0 on node1", "avx512_amx");
+    // No other level leads to the weights of an unbroken run, so the message names none.
+    auto failure = kj::runCatchingExceptions([&]() { choice.offer("worker 1 on node2", "avx2"); });
+    CHECK(KJ_REQUIRE_NONNULL(failure).getDescription() ==
+          "worker 1 on node2 has only avx2, but the run has computed with avx512 so far. Run this "
+          "worker on a host that can compute with avx512");
+    CHECK(KJ_REQUIRE_NONNULL(choice.level()) == "avx512");
+  }
+}
+
+TEST_CASE("a run goes on with the level of its checkpoint or auto, but with no other level") {
+  requireSameInstructionSet("avx512", "avx512", "runs/x/1");
+  requireSameInstructionSet("auto", "avx512", "runs/x/1");
+  requireSameInstructionSet("avx2", "", "runs/x/1");
+  auto failure =
+      kj::runCatchingExceptions([&]() { requireSameInstructionSet("avx2", "avx512", "runs/x/1"); });
+  CHECK(KJ_REQUIRE_NONNULL(failure).getDescription() ==
+        "the run in runs/x/1 has computed with avx512 so far, and cannot go on with "
+        "cluster.instruction_set = \"avx2\", because the bits of the weights depend on it. Choose "
+        "\"avx512\" or \"auto\", or begin a new run without --resume");
+}
+
 TEST_CASE("the resolved experiment names the level, which does not change its digest") {
   auto read = [](kj::StringPtr word) {
     kj::String setting = kj::str("cluster.instruction_set=", word);

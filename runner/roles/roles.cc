@@ -6,18 +6,22 @@
 #include "rpc/shard/shard_server.h"
 #include "rpc/wire/listener.h"
 #include "runner/checkpoints/checkpoints.h"
+#include "runner/checkpoints/weights.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/role_names.h"
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_log.h"
+#include "runner/logs/run_record.h"
 #include "runner/roles/carry_over.h"
 #include "runner/roles/coordinator.h"
+#include "runner/roles/instruction_set_choice.h"
 #include "runner/roles/job_secret.h"
 #include "runner/roles/member_plan.h"
 #include "runner/roles/membership.h"
 #include "runner/roles/shard_saver.h"
 #include "runner/roles/store_updater.h"
 #include "runner/roles/trace_file.h"
+#include "runner/system/files.h"
 #include "runner/system/interrupts.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
@@ -61,16 +65,39 @@ bool workersAreHere(const Experiment& experiment, const RoleOptions& options) {
   return options.launched && (word == LauncherKind::LOCAL || word == LauncherKind::INLINE);
 }
 
+// Throws if the folder has a run of another experiment, or a run that has finished. To go on with
+// it would cut its events.
+void requireUnfinished(const LoadedExperiment& loaded, const RunFolder& folder) {
+  if (lastLineOf(folder.events()).size() == 0) return;
+  auto record = readRecordToResume(folder.path);
+  if (record.digest.size() > 0 && record.digest != loaded.digest) {
+    configs::fail("cannot go on with the run in ", folder.path, ": it is of another experiment. ",
+        "Go on with the file that made it, or name another folder");
+  }
+  if (record.state == RunRecord::FINISHED &&
+      whyNotWeights(folder.weights(), record.weightsSha256) == nullptr) {
+    configs::fail("the run in ", folder.path,
+        " has already finished. Name another folder to begin a new run");
+  }
+}
+
 // Returns the checkpoint from which the run goes on, and sets newer ones aside. Null if there is
 // none: the run then begins again. Throws, and changes nothing, if another program or file could
-// use one.
-kj::Maybe<FoundCheckpoint> checkpointOf(const LoadedExperiment& loaded, const RunFolder& folder) {
+// use one, or if the run must not go on. A launcher has made sure that it has not finished.
+kj::Maybe<FoundCheckpoint> checkpointOf(
+    const LoadedExperiment& loaded, const RunFolder& folder, bool launched) {
   auto found = newestCheckpoint(folder, loaded.digest.asPtr(), [](kj::String why) { tell(why); });
   if (found == nullptr) {
     KJ_IF_MAYBE(why, whyForeign(folder, loaded.digest)) {
       configs::fail("cannot go on with the run in ", folder.path, ": ", *why, ". Go on with the ",
           "program and the file that made it, or rename the folder to begin again");
     }
+  }
+  if (!launched) requireUnfinished(loaded, folder);
+  KJ_IF_MAYBE(checkpoint, found) {
+    auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
+    requireSameInstructionSet(
+        cluster.instructionSet, checkpoint->point.instructionSet, folder.path);
   }
   setAsideAfter(folder, found.map([](auto& own) -> const FoundCheckpoint& { return own; }));
   return found;
@@ -137,7 +164,7 @@ bool ListeningCoordinator::run(
   kj::Maybe<TensorBoard> board;
   if (experiment.log.tensorboard) board.emplace(folder.tensorboard());
   if (!options.launched) refuseOtherFiles(folder, isResolved);
-  auto from = options.resumes ? checkpointOf(loaded, folder) : nullptr;
+  auto from = options.resumes ? checkpointOf(loaded, folder, options.launched) : nullptr;
   requireBeginning(experiment, folder, from);
   auto log = logOf(experiment, options, folder, from, kj::mv(tell), kj::mv(board), kj::mv(access));
   // A launcher writes this file itself.
@@ -149,17 +176,12 @@ bool ListeningCoordinator::run(
   if (options.membershipOf.size() > 0) {
     job->repeat({{kj::str(options.membershipOf)}, experiment.cluster.seats()});
   }
-  // Whoever runs the file of this run again gets the same bits, or is refused.
-  auto recorded = job->instructionSet().then([&](kj::StringPtr level) -> kj::Promise<void> {
-    auto resolved = withInstructionSet(loaded.resolved, level);
-    if (resolved != loaded.resolved) writeWhole(folder.experiment(), resolved);
-    return kj::NEVER_DONE;
-  });
+  job->recordInstructionSet();
   rpc::Identity identity{roleName(Role::COORDINATOR, 0), options.secret, experiment.cluster.tls};
   rpc::TellRefused noteRefused = [&](kj::StringPtr sentence) { job->noteRefused(sentence); };
   auto serving = listener->serve(
       io.provider->getTimer(), jobMessageLimits(facts), job->bootstrap(), identity, noteRefused);
-  auto over = job->run(options.launched).exclusiveJoin(kj::mv(recorded));
+  auto over = job->run(options.launched);
   if (canBeSignalled(experiment, options)) {
     over = over.exclusiveJoin(saveAtSignals(io.unixEventPort, *job));
   }

@@ -1,9 +1,11 @@
 #include "runner/sweep/sweep_folders.h"
 
+#include <errno.h>
 #include <kj/debug.h>
 #include <unistd.h>
 
 #include "runner/checkpoints/weights.h"
+#include "runner/logs/run_log.h"
 #include "runner/roles/instruction_set_choice.h"
 #include "runner/system/files.h"
 #include "runner/tables/run_tables.h"
@@ -31,11 +33,15 @@ kj::String SweepFolders::nameOf(size_t index) const {
 
 kj::Maybe<RunRecord> SweepFolders::recordOf(size_t index) const {
   auto folder = folderOf(index);
-  if (::access(folder.events().cStr(), R_OK) != 0) return nullptr;
+  bool isThere = ::access(folder.events().cStr(), F_OK) == 0;
+  if (!isThere && (errno == ENOENT || errno == ENOTDIR)) return nullptr;
   kj::Maybe<RunRecord> result;
-  // A run that cannot be read is run again.
   auto wrong = kj::runCatchingExceptions([&]() { result = readRecordToResume(folder.path); });
-  if (wrong != nullptr) return nullptr;
+  if (wrong != nullptr) {
+    // A run whose events make no sense is run again. One whose events cannot be read now is kept.
+    readRegular(folder.events(), EVENTS_BYTES_MAX);
+    return nullptr;
+  }
   if (KJ_ASSERT_NONNULL(result).digest != all.runs[index].loaded.digest) return nullptr;
   return result;
 }

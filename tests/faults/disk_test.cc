@@ -88,11 +88,17 @@ TEST_CASE("a run whose log, weights or best weights the disk refuses fails with 
 TEST_CASE("a disk that takes longer than the silence time-out costs a run nothing") {
   kj::StringPtr settings[] = {"cluster.silence_timeout_s=1", "train.epochs=1"};
   auto trained = ResumableRun(settings, PROGRAM).train();
-  for (auto part: {"/1/weights.safetensors", "/1/confusion.csv", "/checkpoints/step-80/"}) {
+  // The run ends while its last checkpoint, that of step 120, is being written.
+  for (auto part: {"/1/experiment.toml", "/1/weights.safetensors", "/1/confusion.csv",
+           "/checkpoints/step-80/", "/checkpoints/step-120/"}) {
     CAPTURE(part);
     ResumableRun run(settings, PROGRAM);
     FailingDisk disk("fsync", part, -3000);
-    CHECK(run.train().weightsSha256 == trained.weightsSha256);
+    auto ended = run.start()->wait();
+    INFO(ended.errors);
+    CHECK(finished(ended, run.folder).weightsSha256 == trained.weightsSha256);
+    CHECK_FALSE(contains(ended.errors, "warning: "));
+    CHECK(run.newestCheckpoint().endsWith("/step-120"));
   }
 }
 

@@ -45,7 +45,10 @@ ResumableRun::ResumableRun(kj::ArrayPtr<const kj::StringPtr> settings, kj::Strin
 
 kj::Own<Command> ResumableRun::start(kj::ArrayPtr<const kj::StringPtr> words) const {
   kj::Vector<kj::StringPtr> all;
-  all.addAll(kj::ArrayPtr<const kj::StringPtr>({program, "run", RESUMABLE, "--runs", runs}));
+  all.addAll(kj::ArrayPtr<const kj::StringPtr>({program, "run", RESUMABLE}));
+  // `runner run` refuses --runs beside --folder.
+  bool isNamed = std::find(words.begin(), words.end(), "--folder"_kj) != words.end();
+  if (!isNamed) all.addAll(kj::ArrayPtr<const kj::StringPtr>({"--runs", runs}));
   for (auto setting: settings) {
     all.add("--set");
     all.add(setting);

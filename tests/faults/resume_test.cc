@@ -10,6 +10,7 @@
 
 #include "tests/faults/failure.h"
 #include "tests/faults/resumable_run.h"
+#include "tests/faults/roles_by_hand.h"
 #include "tests/text.h"
 
 namespace tests {
@@ -253,6 +254,49 @@ TEST_CASE(
   CHECK(run.newestCheckpoint() == newest);
 }
 
+TEST_CASE("a coordinator refuses to resume a run that has finished or is of another experiment") {
+  // Without checkpoints, only the events say of which experiment the run is.
+  for (auto every: {"checkpoint.every_steps=100000"_kj, "checkpoint.every_steps=40"_kj}) {
+    CAPTURE(every);
+    kj::StringPtr settings[] = {every};
+    ResumableRun run(settings);
+    run.train();
+    auto events = run.read("events.jsonl"), file = run.read("experiment.toml");
+    auto resume = [&](kj::StringPtr setting) {
+      kj::StringPtr words[] = {
+          RESUMABLE, "--role", "coordinator", RESUME, "--folder", run.folder, "--set", setting};
+      return startByHand(words)->wait();
+    };
+    auto cannot = kj::str("cannot go on with the run in ", run.folder, ": ");
+    checkFailed(resume("train.seed=7"), {cannot, "another experiment"_kj});
+    checkFailed(resume(every), {kj::str("the run in ", run.folder, " has already finished")});
+    CHECK(run.read("events.jsonl") == events);
+    CHECK(run.read("experiment.toml") == file);
+  }
+}
+
+TEST_CASE("--resume with another cluster.instruction_set is refused, and changes nothing") {
+  constexpr kj::StringPtr AVX2 = "cluster.instruction_set=avx2"_kj;
+  constexpr kj::StringPtr AVX512 = "cluster.instruction_set=avx512"_kj;
+  ResumableRun undisturbed(nullptr);
+  auto unbroken = undisturbed.train({"--set", AVX2});
+  ResumableRun run(nullptr);
+  run.trainUntil(SAVED, 2, {"--set", AVX2});
+  auto events = run.read("events.jsonl"), newest = run.newestCheckpoint();
+  auto why = kj::str("the run in ", run.folder, " has computed with avx2 so far");
+  auto wayOut = "Choose \"avx2\" or \"auto\""_kj;
+  checkFailed(run.start({RESUME, "--set", AVX512})->wait(), {why, wayOut});
+  checkFailed(run.start({RESUME, "--folder", run.folder, "--set", AVX512})->wait(), {why, wayOut});
+  kj::StringPtr words[] = {
+      RESUMABLE, "--role", "coordinator", RESUME, "--folder", run.folder, "--set", AVX512};
+  checkFailed(startByHand(words)->wait(), {why, wayOut});
+  CHECK(run.read("events.jsonl") == events);
+  CHECK(run.newestCheckpoint() == newest);
+  // The same level is fine, and so is "auto".
+  run.killAfter(SAVED, 4, {RESUME, "--set", AVX2});
+  CHECK(run.resume().weightsSha256 == unbroken.weightsSha256);
+}
+
 TEST_CASE("a run that was killed before its first checkpoint begins again in its folder") {
   kj::StringPtr seldom[] = {"checkpoint.every_steps=100000"};
   ResumableRun undisturbed(seldom);
@@ -351,6 +395,32 @@ TEST_CASE("with --folder, --resume goes on with the run that is there, or begins
   auto again = run.start(words)->wait();
   CHECK(again.exitCode == 0);
   CHECK(contains(again.errors, kj::str("the run in ", run.folder, " has already finished")));
+}
+
+TEST_CASE("--resume and --folder write the report of a finished run whose launcher was killed") {
+  ResumableRun run(nullptr);
+  run.train();
+  auto table = run.read("table.md"), page = run.read("report.html");
+  kj::StringPtr words[] = {"--folder", run.folder};
+  kj::ArrayPtr<const kj::StringPtr> calls[] = {kj::arrayPtr(&RESUME, 1), kj::arrayPtr(words, 2)};
+  for (auto call: calls) {
+    // As if only an earlier interruption had left a table.
+    writeFile(kj::str(run.folder, "/table.md"), "interrupted");
+    KJ_SYSCALL(::unlink(kj::str(run.folder, "/report.html").cStr()));
+    auto ended = run.start(call)->wait();
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 0);
+    CHECK(run.read("table.md") == table);
+    CHECK((run.read("report.html") == page));
+  }
+}
+
+TEST_CASE("--folder is refused beside --runs, which would have no effect") {
+  kj::StringPtr words[] = {
+      RUNNER, "run", RESUMABLE, "--folder", "/nowhere/x", "--runs", "/nowhere/runs"};
+  auto ended = Command(words).wait();
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "--folder names the run's own folder, so --runs has no effect"));
 }
 
 TEST_CASE("a finished run whose weights are gone goes on, and writes the same weights again") {
