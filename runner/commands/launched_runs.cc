@@ -86,7 +86,8 @@ RunFolder launchedRun(kj::StringPtr path, CommandLine& commandLine) {
   if (isOne) return own;
   bool wasSweep = lastHolderOf(own) != nullptr;
   KJ_IF_MAYBE(last, lastRunIn(own.path)) {
-    if (!wasSweep || isHeld(*last) || isQueued(*last) || beginOf(*last) > beginOf(own)) {
+    bool waits = isQueued(*last) && lastExitCodeOf(*last) == nullptr;
+    if (!wasSweep || isHeld(*last) || waits || beginOf(*last) > beginOf(own)) {
       return kj::mv(*last);
     }
   }
@@ -102,7 +103,11 @@ bool isSweep(const RunFolder& folder) {
 
 bool isQueued(const RunFolder& folder) {
   if (slurmJobOf(folder) == nullptr || isHeld(folder)) return false;
-  return lastExitCodeOf(folder) == nullptr;
+  KJ_IF_MAYBE(code, lastExitCodeOf(folder)) {
+    // Slurm may put a job that it has interrupted back into the queue.
+    return *code != OK && *code != MISSED;
+  }
+  return true;
 }
 
 kj::Array<RunFolder> foldersAtWork(

@@ -20,8 +20,8 @@ RunFolder launchedRun(kj::StringPtr path, CommandLine& commandLine);
 // Whether `folder` is the folder of a sweep as a whole, and not of one of its runs.
 bool isSweep(const RunFolder& folder);
 
-// Whether a run was submitted to Slurm, and no process works on it or has ended it: it waits in the
-// queue, or Slurm has removed it.
+// Whether a run was submitted to Slurm, and no process works on it or has finished it: it waits in
+// the queue, Slurm has removed it, or it ended badly. Only Slurm knows which.
 bool isQueued(const RunFolder& folder);
 // Returns the folders below `runs` whose lock a process has, and those of queued runs. Sweeps come
 // before their runs. Links are left out. Calls `leftOut` with the reason for each folder below

@@ -69,6 +69,8 @@ bool cancelJobOf(const RunFolder& folder) {
       queue.cancel(kj::mv(ids)).wait(io.waitScope);
       return true;
     }
+    // Probably, it does not wait in the queue again.
+    if (!isHeld(folder) && lastExitCodeOf(folder) != nullptr) return false;
     configs::fail("squeue does not answer, so the state of job ", ids[0], ", which works on ",
         folder.path, ", is not known. Run this command where Slurm is");
   }

@@ -31,6 +31,8 @@ public:
         errors(kj::mv(errors)) {}
 
   kj::Promise<void> ended(EndedContext context) override {
+    // Otherwise this call would keep the process alive after the launcher has dropped it.
+    context.allowCancellation();
     return readLines(*process.errors,
         [this](kj::StringPtr line) {
           auto request = errors.takeRequest();

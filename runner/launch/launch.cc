@@ -27,6 +27,9 @@ constexpr auto SAVES_WITHIN = 4 * kj::SECONDS;
 constexpr uint TRIES = 5;
 // A run that is lost so often in a row, without coming further, ends.
 constexpr uint LOSSES_MAX = 5;
+// After the first of these losses. Each later pause is twice as long. Without them, the attempts to
+// reach a network that is gone would be over in a second.
+constexpr auto FIRST_PAUSE = 1 * kj::SECONDS;
 
 // Whether the run has its last event.
 bool hasEnded(const RunFolder& folder) {
@@ -99,7 +102,8 @@ bool Launch::wasLost() const {
   KJ_IF_MAYBE(f, failure) {
     // Whoever has not come the first time will not come the next time.
     bool hasTrained = view.reportedStep() > 0;
-    return f->rank != Failure::FAILED && (f->rank != Failure::ABSENT || hasTrained);
+    bool neverCame = f->rank == Failure::ABSENT || f->rank == Failure::COMMAND_ENDED;
+    return f->rank != Failure::FAILED && (!neverCame || hasTrained);
   }
   return false;
 }
@@ -492,7 +496,9 @@ kj::Promise<Outcome> Attempts::run() {
       if (goesOn()) {
         view.say(kj::str(*reason, ". All roles are started again, from the newest checkpoint"));
         options.resumes = options.wasLost = true;
-        return run();
+        if (inVain == 0) return run();
+        auto pause = FIRST_PAUSE * (1 << (inVain - 1));
+        return io.provider->getTimer().afterDelay(pause).then([this]() { return run(); });
       }
       if (inVain > 0) {
         reason = &outcome.failure.emplace(kj::str(*reason, "; the run was lost ", inVain,

@@ -192,6 +192,23 @@ TEST_CASE("Launch: fails if a line of the coordinator is not an event") {
       failureOf(launch.run()) == "the coordinator has sent a line that is not an event: nonsense");
 }
 
+TEST_CASE("Launch: a command that ends before its ranks train is not started again") {
+  FakeLaunch launch([](FakeLaunch& all) {
+    all.fail(2, Failure::COMMAND_ENDED, "mpirun ended with exit code 1");
+  });
+  CHECK(failureOf(launch.run()) == "mpirun ended with exit code 1");
+  CHECK_FALSE(KJ_ASSERT_NONNULL(launch.launch).wasLost());
+}
+
+TEST_CASE("Launch: reports that a rank was lost rather than that the command has ended") {
+  FakeLaunch launch([](FakeLaunch& all) {
+    all.fail(2, Failure::COMMAND_ENDED, "mpirun ended with exit code 1");
+    all.fail(0, Failure::LOST_A_PEER, "worker 1 closed its connection");
+  });
+  CHECK(failureOf(launch.run()) == "worker 1 closed its connection");
+  CHECK(KJ_ASSERT_NONNULL(launch.launch).wasLost());
+}
+
 // -------------------------------------------------------------------------------------------------
 // Silence, by a clock that the test sets.
 
@@ -353,6 +370,57 @@ TEST_CASE("launch: if the launcher cannot be made, records the reason as the fai
   auto outcome = launch(loaded, folder, view, io, options).wait(io.waitScope);
   CHECK(failureOf(kj::mv(outcome)) == "the secret cannot be read");
   CHECK(lastLineOf(folder.events()).endsWith("\"the secret cannot be read\"}}"));
+}
+
+// An event loop whose clock the test sets.
+struct Timed final: public kj::AsyncIoProvider {
+  kj::AsyncIoContext own = kj::setupAsyncIo();
+  kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
+
+  kj::OneWayPipe newOneWayPipe() override { return own.provider->newOneWayPipe(); }
+  kj::TwoWayPipe newTwoWayPipe() override { return own.provider->newTwoWayPipe(); }
+  kj::Network& getNetwork() override { return own.provider->getNetwork(); }
+  kj::Timer& getTimer() override { return timer; }
+  PipeThread newPipeThread(
+      kj::Function<void(kj::AsyncIoProvider&, kj::AsyncIoStream&, kj::WaitScope&)>) override {
+    KJ_UNIMPLEMENTED("the test has one thread");
+  }
+};
+
+TEST_CASE("launch: waits longer and longer between attempts that all fail") {
+  struct Broken final: public Launcher {
+    kj::Promise<ListenPlace> prepare() override {
+      return KJ_EXCEPTION(FAILED, "node2 is not there");
+    }
+    StartedCoordinator startCoordinator(ListenPlace) override { KJ_UNREACHABLE; }
+    kj::Array<RoleGroup> groups() const override { return nullptr; }
+    kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr) override { KJ_UNREACHABLE; }
+  };
+  kj::StringPtr overrides[] = {"cluster.on_loss=restart", "checkpoint.every_s=60"};
+  auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
+  REQUIRE(loaded.errors == "");
+  RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/pauses")};
+  makeFolders(folder.path);
+  SingleRunView view(KJ_ASSERT_NONNULL(loaded.experiment), 1, 1);
+  Timed timed;
+  kj::AsyncIoContext io{kj::mv(timed.own.lowLevelProvider),
+      kj::Own<kj::AsyncIoProvider>(&timed, kj::NullDisposer::instance), timed.own.waitScope,
+      timed.own.unixEventPort};
+  kj::Vector<int64_t> attempts;  // when they began, in s
+  auto newLauncher = [&](const LaunchedRun&) -> kj::Own<Launcher> {
+    attempts.add((timed.timer.now() - kj::origin<kj::TimePoint>()) / kj::SECONDS);
+    return kj::heap<Broken>();
+  };
+  kj::ConstFunction<kj::Own<Launcher>(const LaunchedRun&)> make = newLauncher;
+  // The run was lost before, so that its hosts may come back.
+  LaunchOptions options{.wasLost = true, .newLauncher = &make};
+  auto outcome = launch(loaded, folder, view, io, options);
+  for (uint i = 0; i < 200 && !outcome.poll(io.waitScope); i++) {
+    timed.timer.advanceTo(timed.timer.now() + 100 * kj::MILLISECONDS);
+  }
+  REQUIRE(outcome.poll(io.waitScope));
+  CHECK(failureOf(outcome.wait(io.waitScope)).startsWith("node2 is not there; the run was lost 5"));
+  CHECK(kj::strArray(attempts, " ") == "0 1 3 7 15");
 }
 
 }  // namespace

@@ -23,8 +23,9 @@ constexpr kj::StringPtr LOST_A_PEER_LINE = "another role was lost"_kj;
 
 // Why a role failed, or must fail. A lower rank is nearer to the cause.
 struct Failure {
-  // ABSENT: it has never joined.
-  enum Rank { KILLED, STOPPED, FAILED, SILENT, ABSENT, LOST_A_PEER } rank;
+  // ABSENT: it has never joined. COMMAND_ENDED: the command that starts ranks ended, and no rank
+  // has said why.
+  enum Rank { KILLED, STOPPED, FAILED, SILENT, ABSENT, LOST_A_PEER, COMMAND_ENDED } rank;
   kj::String reason;
 };
 

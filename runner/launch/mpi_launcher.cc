@@ -22,21 +22,26 @@ namespace {
 struct MpirunKind {
   kj::StringPtr version;  // part of what `mpirun --version` prints
   kj::StringPtr hosts;    // the option for a file with the host of each rank
-  kj::Array<kj::String> (*options)();
+  kj::Array<kj::String> (*options)(bool hasHosts);  // `hasHosts`: there is such a file
   ReadRankLine read;
 };
 
-kj::Array<kj::String> optionsOfOpenMpi() {
+kj::Array<kj::String> optionsOfOpenMpi(bool hasHosts) {
   kj::Vector<kj::String> words;
-  // The hosts in their order, one rank each. Roles count their threads themselves.
-  for (auto word: {"--map-by", "seq", "--oversubscribe", "--bind-to", "none", "--tag-output"}) {
+  // The hosts in their order, one rank each. Without a file of hosts, OpenMPI finds no host for
+  // this.
+  if (hasHosts) {
+    for (auto word: {"--map-by", "seq"}) words.add(kj::str(word));
+  }
+  // Roles count their threads themselves.
+  for (auto word: {"--oversubscribe", "--bind-to", "none", "--tag-output"}) {
     words.add(kj::str(word));
   }
   if (::geteuid() == 0) words.add(kj::str("--allow-run-as-root"));
   return words.releaseAsArray();
 }
 
-kj::Array<kj::String> optionsOfHydra() {
+kj::Array<kj::String> optionsOfHydra(bool) {
   return kj::arr(kj::str("-bind-to"), kj::str("none"), kj::str("-prepend-rank"));
 }
 
@@ -80,8 +85,9 @@ public:
     auto& own =
         files.emplace(kj::heap<RankFiles>(run.folder, run.secret, processes, cluster.hosts));
     auto words = mpirun();
-    for (auto& word: kind->options()) words.add(kj::mv(word));
-    if (cluster.hosts.size() > 0) {
+    bool hasHosts = cluster.hosts.size() > 0;
+    for (auto& word: kind->options(hasHosts)) words.add(kj::mv(word));
+    if (hasHosts) {
       words.add(kj::str(kind->hosts));
       words.add(kj::str(own->hosts()));
     }

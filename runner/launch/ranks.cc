@@ -227,7 +227,7 @@ kj::Maybe<Failure> RankReport::judge(int status) const {
   if (lost.size() > 0) return Failure{Failure::LOST_A_PEER, kj::str(lost)};
   auto how = WIFEXITED(status) ? kj::str("ended with exit code ", WEXITSTATUS(status))
                                : kj::str("was killed by signal ", WTERMSIG(status));
-  return Failure{Failure::LOST_A_PEER,
+  return Failure{Failure::COMMAND_ENDED,
       kj::str(program, " ", how, "; its own lines, if there are any, are above")};
 }
 

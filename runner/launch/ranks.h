@@ -47,8 +47,8 @@ public:
   // command goes on to describe the same failure at length.
   kj::Maybe<Failure> take(kj::StringPtr line);
   // `status` is that of wait() for the command. Returns null if all ranks ended well. Otherwise
-  // returns a failure LOST_A_PEER, so that a failure that the coordinator reports counts as nearer
-  // to the cause.
+  // returns a failure LOST_A_PEER or COMMAND_ENDED, so that a failure that the coordinator reports
+  // counts as nearer to the cause.
   kj::Maybe<Failure> judge(int status) const;
 
 private:

@@ -117,11 +117,13 @@ TEST_CASE("ranks: without a rank's own error, the coordinator's reason takes pre
   Reported run;
   CHECK(run.report.judge(0) == nullptr);
   auto failure = KJ_ASSERT_NONNULL(run.report.judge(SIGKILL));
-  CHECK(failure.rank == Failure::LOST_A_PEER);
+  CHECK(failure.rank == Failure::COMMAND_ENDED);
   CHECK(contains(failure.reason, "srun was killed by signal 9"));
   run.take(kj::str("1: ", LOST_A_PEER_LINE));
   run.take("1: error: lost server 0");
-  CHECK(KJ_ASSERT_NONNULL(run.report.judge(1 << 8)).reason == "worker 0 on b: lost server 0");
+  auto lost = KJ_ASSERT_NONNULL(run.report.judge(1 << 8));
+  CHECK(lost.rank == Failure::LOST_A_PEER);
+  CHECK(lost.reason == "worker 0 on b: lost server 0");
 }
 
 TEST_CASE("RankFiles: only the owner may read the secret, and the destructor removes both files") {

@@ -49,6 +49,9 @@ public:
     auto processes = rankedProcesses(run.experiment().cluster, nodes);
     auto& own = files.emplace(kj::heap<RankFiles>(run.folder, run.secret, processes, nodes));
     ::setenv("SLURM_HOSTFILE", own->hosts().cStr(), 1);
+    // The runs of a sweep share an allocation, and otherwise each step waits until it has the
+    // processors for itself. Versions of srun before 20.11 have no such option.
+    ::setenv("SLURM_OVERLAP", "1", 1);
     kj::Vector<kj::String> words;
     for (auto word: {"srun", "--distribution=arbitrary", "--overcommit", "--label", "--input=none",
              "--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=1"}) {

@@ -88,6 +88,9 @@ kj::Array<kj::String> argumentsOf(const Host& host, kj::StringPtr command, kj::S
   // It must never wait for somebody who types.
   option("BatchMode=yes");
   option("ConnectTimeout=", CONNECT_TIMEOUT_S);
+  // Other runs and the user's sessions must not end with this connection. It still uses a master
+  // that the user has opened.
+  option("ControlMaster=no");
   if (host.sshPort != 0) option("Port=", host.sshPort);
   if (host.user.size() > 0) option("User=", host.user);
   words.add(kj::str("--"));

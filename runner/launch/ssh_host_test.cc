@@ -1,6 +1,14 @@
 #include "runner/launch/ssh_host.h"
 
 #include <doctest/doctest.h>
+#include <kj/async-unix.h>
+#include <kj/debug.h>
+#include <sys/stat.h>
+
+#include "runner/system/files.h"
+#include "runner/system/reason.h"
+#include "tests/command.h"
+#include "tests/text.h"
 
 namespace runner {
 namespace {
@@ -39,6 +47,20 @@ TEST_CASE("explainSsh: passes on the reason why ssh cannot be started") {
   CHECK(explained({"error: cannot start sshx: No such file or directory; is it installed, and on "
                    "the path?"}) ==
         "cannot start sshx: No such file or directory; is it installed, and on the path?");
+}
+
+TEST_CASE("SshHost: its connection never becomes one that other programs share") {
+  kj::UnixEventPort::captureChildExit();
+  auto io = kj::setupAsyncIo();
+  // It prints its options, and does not reach the host.
+  auto ssh = kj::str(tests::newFolder(), "/ssh");
+  writeWhole(ssh, "#!/bin/sh\necho \"${*%% -- *}\" >&2\n");
+  KJ_SYSCALL(::chmod(ssh.cStr(), 0700));
+  Host host{.name = kj::str("node2")};
+  SharedPackage package;
+  SshHost connection(host, kj::str("host node2"), ssh, package, io, [](kj::StringPtr) {});
+  auto failed = kj::runCatchingExceptions([&]() { connection.ready(60).wait(io.waitScope); });
+  CHECK(tests::contains(reasonOf(KJ_REQUIRE_NONNULL(failed)), "-o ControlMaster=no"));
 }
 
 }  // namespace

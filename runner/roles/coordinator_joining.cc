@@ -16,6 +16,13 @@ constexpr auto JOINS_WITHIN = 10 * kj::SECONDS;
 // Of those who were refused, so many are named.
 constexpr size_t REFUSALS_TOLD = 3;
 
+// Whether a launcher has started the coordinator, and starts other workers in the places of lost
+// ones.
+bool isLaunched(const RunFolder& folder) {
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) return !holder->startsNoRoles;
+  return true;
+}
+
 }  // namespace
 
 kj::Promise<void> Job::whenStarted(Seat& seat) {
@@ -44,9 +51,10 @@ uint Job::takeIndex(Role role) {
 }
 
 void Job::join(Seat& seat, Coordinator::JoinParams::Reader params, kj::String host) {
-  if (seat.joined) {
-    bool isReplaced =
-        seat.role == Role::WORKER && experiment.cluster.onLoss->continues && joined >= expected;
+  bool wasTaken = seat.joined;
+  if (wasTaken) {
+    bool isReplaced = seat.role == Role::WORKER && experiment.cluster.onLoss->continues &&
+                      joined >= expected && isLaunched(folder);
     if (!isReplaced) {
       configs::fail(nameOf(seat), " has joined already: give every process its own --index");
     }
@@ -65,20 +73,27 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params, kj::String ho
   seat.lastHeard = running.passed();
 
   auto address = params.getAddress();
-  auto hasJoined = [&](Event::Builder event) {
+  seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};
+  auto hasJoined = [&seat, pid = params.getPid()](Event::Builder event) {
     event.setRole(seat.role);
     event.setIndex(seat.index);
-    event.initJoined().setAddress(address.getTcp());
-    event.getJoined().setPid(params.getPid());
+    event.initJoined().setAddress(seat.address.tcp);
+    event.getJoined().setPid(pid);
   };
   // The events of a run name each role once.
   if (from == nullptr && seat.isMember) {
     record(hasJoined);
+  } else if (wasTaken) {
+    // The loss of the other process is told when the servers have fenced it. The launcher must not
+    // take that for the loss of this one.
+    change([this, &seat, hasJoined]() mutable -> kj::Promise<void> {
+      if (seat.joined) tellLauncher(hasJoined);
+      return kj::READY_NOW;
+    });
   } else {
     tellLauncher(hasJoined);
   }
 
-  seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};
   if (seat.isMember && ++joined == expected) {
     // All are there. Only a job that goes on from a checkpoint may be without some of its workers.
     tasks->add(leaveOutsiders().then([this]() { allJoinedFulfiller->fulfill(); }));

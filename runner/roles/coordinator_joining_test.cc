@@ -120,5 +120,69 @@ TEST_CASE("Job: gives each place once, and only to roles with the same experimen
       doctest::Contains("worker 0 is a program of another version, runner 0.0, than the "));
 }
 
+// Every worker of GoingOn has made so many steps.
+constexpr uint64_t STEPS = 2;
+
+// A role that takes part in changes of the members.
+class GoesOn final: public Member::Server {
+public:
+  kj::Promise<void> fenceWorker(FenceWorkerContext context) override {
+    auto pushed = context.getResults().initPushed(1);
+    pushed[0].setBegin(0);
+    pushed[0].setEnd(1);
+    pushed[0].setSteps(STEPS);
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> leaveWorker(LeaveWorkerContext) override { return kj::READY_NOW; }
+  kj::Promise<void> setMembers(SetMembersContext) override { return kj::READY_NOW; }
+};
+
+// A job that goes on when it loses a worker.
+struct GoingOn: public TestJob {
+  explicit GoingOn(kj::StringPtr name): TestJob(name, "cluster.on_loss=continue") {
+    roles.add(join(Role::SERVER, 0));
+    for (uint i = 0; i < 2; i++) {
+      auto& worker = roles.add(join(Role::WORKER, i));
+      auto beat = worker.heartbeatRequest();
+      beat.initProgress().setStep(STEPS);
+      beat.send().wait(waitScope);
+    }
+  }
+
+  Session::Client join(Role role, uint index) {
+    auto request = job->bootstrap().joinRequest();
+    request.setRole(role);
+    request.setIndex(index);
+    request.setDigest(loaded.digest);
+    request.setVersion(VERSION);
+    request.setMember(kj::heap<GoesOn>());
+    return request.send().wait(waitScope).getSession();
+  }
+
+  kj::Vector<Session::Client> roles;  // server 0, worker 0, worker 1
+};
+
+TEST_CASE("Job: tells the launcher of a loss before it tells who takes the lost worker's place") {
+  GoingOn job("replaced");
+  auto next = job.join(Role::WORKER, 1);
+  job.pass(1 * kj::SECONDS);
+  kj::Vector<kj::StringPtr> told;
+  job.eachTold([&](Event::Reader event) {
+    if (event.getRole() != Role::WORKER || event.getIndex() != 1) return;
+    if (event.isJoined()) told.add("joined");
+    if (event.isMembership() && !event.getMembership().getJoined()) told.add("lost");
+  });
+  CHECK(kj::strArray(told, " ") == "joined lost joined");
+}
+
+TEST_CASE("Job: without a launcher, nobody takes the place of a worker that has joined") {
+  GoingOn job("by_hand");
+  HeldRunFolder held({kj::str(job.folder.path)});
+  held.noteByHand();
+  CHECK_THROWS_WITH(job.join(Role::WORKER, 1), doctest::Contains("worker 1 has joined already"));
+  job.roles[2].heartbeatRequest().send().wait(job.waitScope);
+  CHECK_FALSE(job.over.poll(job.waitScope));
+}
+
 }  // namespace
 }  // namespace runner

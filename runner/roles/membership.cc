@@ -136,6 +136,8 @@ public:
         running(timer),
         silence(KJ_ASSERT_NONNULL(loaded.experiment).cluster.silence()),
         launched(options.launched),
+        mayLeave(options.role == Role::WORKER &&
+                 KJ_ASSERT_NONNULL(loaded.experiment).cluster.onLoss->continues),
         signals(options.signals),
         coordinator(kj::mv(call.address)),
         name(roleName(options.role, options.index)),
@@ -252,7 +254,11 @@ public:
 private:
   // Ends the process, because it got this signal. Never resolves.
   kj::Promise<void> interrupt(int number, MemberCalls& calls) {
-    if (launched) {
+    bool leaves = mayLeave && number == SIGTERM;
+    if (launched || leaves) {
+      if (!launched) {
+        tell(kj::str(name, " leaves the job after its step; another signal ends it at once"));
+      }
       calls.leaveSoon();
       return interruption(io, signals).then([](int) { endInterrupted(); });
     }
@@ -304,6 +310,7 @@ private:
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   const kj::Duration silence;
   const bool launched;
+  const bool mayLeave;                             // the job may go on without this role
   const kj::ArrayPtr<const int> signals;           // see RoleOptions
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;    // of the coordinator, by `running`
   uint64_t beats = 0;                              // answered heartbeats

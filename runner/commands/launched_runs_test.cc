@@ -1,0 +1,32 @@
+#include "runner/commands/launched_runs.h"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include "runner/launch/slurm_queue.h"
+
+namespace runner {
+namespace {
+
+TEST_CASE("isQueued: a job that Slurm has interrupted may wait again, and a finished one may not") {
+  RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/queued")};
+  makeFolders(folder.path);
+  auto end = [&](int code) { HeldRunFolder({kj::str(folder.path)}).noteExit(code); };
+  end(INTERRUPTED);
+  CHECK_FALSE(isQueued(folder));
+  noteSlurmJob(folder, "17");
+  CHECK(isQueued(folder));
+  end(RUN_FAILED);
+  CHECK(isQueued(folder));
+  {
+    HeldRunFolder held({kj::str(folder.path)});
+    CHECK_FALSE(isQueued(folder));
+  }
+  end(OK);
+  CHECK_FALSE(isQueued(folder));
+  end(MISSED);
+  CHECK_FALSE(isQueued(folder));
+}
+
+}  // namespace
+}  // namespace runner
