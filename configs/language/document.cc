@@ -124,52 +124,6 @@ kj::Maybe<Table> parseSource(const Source& source, Diagnostics& diagnostics) {
 // -------------------------------------------------------------------------------------------------
 // Layers.
 
-// The layer whose header a table keeps if both layers have the table. Users add keys below the
-// header in the file, which therefore goes before a `--set`.
-enum class HeaderOf { OVER, UNDER };
-
-// Whether `a` and `b` both have a `kind`, and these differ.
-bool differInKind(const Table& a, const Table& b) {
-  KJ_IF_MAYBE(ours, a.find("kind")) {
-    KJ_IF_MAYBE(theirs, b.find("kind")) {
-      auto& x = ours->value->content;
-      auto& y = theirs->value->content;
-      return x.is<kj::String>() && y.is<kj::String>() && x.get<kj::String>() != y.get<kj::String>();
-    }
-  }
-  return false;
-}
-
-// Whether only dotted keys make the table of `entry`, as in `optimizer.kind = "adam"`. Such a table
-// begins where its key does. Other tables begin at a bracket or a brace.
-bool isDotted(const Entry& entry) {
-  auto& table = entry.value->span;
-  return table.line == entry.keySpan.line && table.column == entry.keySpan.column;
-}
-
-void lay(Table over, Table& under, HeaderOf header) {
-  if (header == HeaderOf::OVER) under.span = over.span;
-  for (auto& entry: over.entries) {
-    KJ_IF_MAYBE(below, under.find(entry.key)) {
-      auto& content = entry.value->content;
-      bool areTables = content.is<Table>() && below->value->content.is<Table>();
-      // The keys of another kind would be unknown in the upper table. A dotted key says that only
-      // this value changes.
-      if (areTables && (isDotted(entry) || !differInKind(content.get<Table>(),
-                                               below->value->content.get<Table>()))) {
-        lay(kj::mv(content.get<Table>()), below->value->content.get<Table>(), header);
-        if (header == HeaderOf::UNDER) continue;
-        below->value->span = entry.value->span;
-      } else {
-        below->value = kj::mv(entry.value);
-      }
-      below->keySpan = entry.keySpan;
-    } else {
-      under.entries.add(kj::mv(entry));
-    }
-  }
-}
-
 kj::Maybe<Entry> takeEntry(Table& table, kj::StringPtr key) {
   kj::Maybe<Entry> result;
   kj::Vector<Entry> rest;

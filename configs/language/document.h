@@ -61,9 +61,18 @@ Table clone(const Table& table);
 // Returns the value at a dotted key (`train.optimizer.learning_rate`) below `root`, or null.
 kj::Maybe<const Value&> valueAt(const Table& root, kj::StringPtr key);
 
-// Puts a copy of `value` at a dotted key below `root`, and replaces the value that is there. Makes
-// the tables on the way that are missing, with the place of the key. Returns false and changes
-// nothing if a value on the way is not a table.
+// The layer whose header a table keeps if both layers have the table. Users add keys below the
+// header in the file, which therefore goes before a `--set`.
+enum class HeaderOf { OVER, UNDER };
+
+// Lays the keys of `over` over those of `under`. Where both have a table, their keys are merged,
+// unless the tables differ in their `kind`: the upper table then takes the place of the lower one.
+// A table that dotted keys make, as in `optimizer.kind = "adam"`, is always merged.
+void lay(Table over, Table& under, HeaderOf header);
+
+// Lays a copy of `value` over what is at a dotted key below `root`, as lay() does. Makes the tables
+// on the way that are missing, with the place of the key. Returns false and changes nothing if a
+// value on the way is not a table.
 bool putAt(Table& root, kj::StringPtr key, Span keySpan, const Value& value);
 
 // A file, laid over everything that it extends, with every `--set` laid over it.

@@ -65,35 +65,6 @@ void addToGrid(configs::Document& document, kj::StringPtr text, configs::Diagnos
   }
 }
 
-// Whether `a` and `b` both have a `kind`, and these differ. The language has this rule, too, but
-// only for layers that it has parsed itself.
-bool differInKind(const configs::Table& a, const configs::Table& b) {
-  KJ_IF_MAYBE(ours, a.find("kind")) {
-    KJ_IF_MAYBE(theirs, b.find("kind")) {
-      return configs::print(*ours->value) != configs::print(*theirs->value);
-    }
-  }
-  return false;
-}
-
-// Lays a swept value over the file's, as a `--set` of the same text does: a table is merged key by
-// key, unless the file's has another `kind`. Returns false as configs::putAt() does.
-bool layAt(
-    configs::Table& root, kj::StringPtr key, configs::Span span, const configs::Value& value) {
-  KJ_IF_MAYBE(below, configs::valueAt(root, key)) {
-    if (value.content.is<configs::Table>() && below->content.is<configs::Table>()) {
-      auto& over = value.content.get<configs::Table>();
-      if (!differInKind(over, below->content.get<configs::Table>())) {
-        for (auto& entry: over.entries) {
-          if (!layAt(root, kj::str(key, ".", entry.key), entry.keySpan, *entry.value)) return false;
-        }
-        return true;
-      }
-    }
-  }
-  return configs::putAt(root, key, span, value);
-}
-
 // Returns the tree of one run: the file's without [sweep], with the settings laid over it.
 kj::Own<configs::Document> documentOf(const configs::Document& file,
     kj::ArrayPtr<const Setting> settings, configs::Diagnostics& diagnostics) {
@@ -113,7 +84,7 @@ kj::Own<configs::Document> documentOf(const configs::Document& file,
       [](const Setting* a, const Setting* b) { return a->key->key.size() < b->key->key.size(); });
   for (auto setting: sorted) {
     auto& key = *setting->key;
-    if (!layAt(document->root, key.key, key.span, *setting->value)) {
+    if (!configs::putAt(document->root, key.key, key.span, *setting->value)) {
       diagnostics.error(key.span,
           kj::str("`", key.key, "` goes through a value that is not a table"), "check the key");
     }
