@@ -185,7 +185,7 @@ TEST_CASE("DataConfig: every validation uses the views, or only the last one") {
   CHECK(last.config.views(true).size() == 2);
 }
 
-TEST_CASE("DataConfig: the reference names keys, those of sections in [data] too") {
+TEST_CASE("DataConfig: the reference names the keys of [data] and of its sections") {
   auto text = configs::printReference("data", &DataConfig::read);
   for (auto key: {"dataset", "source", "batch_size", "part", "order", "held_out", "validate_on",
            "validation", "validation_views", "validation_views_at", "reader_threads", "encoding",

@@ -195,7 +195,7 @@ TEST_CASE("encrypt: more records arrive than one key may encrypt") {
   CHECK(received.asPtr() == bytes.asPtr());
 }
 
-TEST_CASE("encrypt: the encrypted stream has the number of the socket that it writes to") {
+TEST_CASE("encrypt: the encrypted stream has the file descriptor of its socket") {
   auto io = kj::setupAsyncIo();
   auto ends = newSockets();
   int socket = ends.a;

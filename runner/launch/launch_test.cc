@@ -168,15 +168,16 @@ TEST_CASE("Launch: takes its roles down if it is dropped") {
   CHECK(launcher.gone);
 }
 
+// A launcher that finds one of its hosts gone.
+class Broken final: public Launcher {
+public:
+  kj::Promise<ListenPlace> prepare() override { return KJ_EXCEPTION(FAILED, "node2 is not there"); }
+  StartedCoordinator startCoordinator(ListenPlace) override { KJ_UNREACHABLE; }
+  kj::Array<RoleGroup> groups() const override { return nullptr; }
+  kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr) override { KJ_UNREACHABLE; }
+};
+
 TEST_CASE("Launch: fails with the reason why the hosts are not ready") {
-  struct Broken final: public Launcher {
-    kj::Promise<ListenPlace> prepare() override {
-      return KJ_EXCEPTION(FAILED, "node2 is not there");
-    }
-    StartedCoordinator startCoordinator(ListenPlace) override { KJ_UNREACHABLE; }
-    kj::Array<RoleGroup> groups() const override { return nullptr; }
-    kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr) override { KJ_UNREACHABLE; }
-  };
   FakeLaunch fake([](FakeLaunch&) {});
   SingleRunView view(KJ_ASSERT_NONNULL(fake.loaded.experiment), 1, 1);
   Broken launcher;
@@ -388,14 +389,6 @@ struct Timed final: public kj::AsyncIoProvider {
 };
 
 TEST_CASE("launch: waits longer and longer between attempts that all fail") {
-  struct Broken final: public Launcher {
-    kj::Promise<ListenPlace> prepare() override {
-      return KJ_EXCEPTION(FAILED, "node2 is not there");
-    }
-    StartedCoordinator startCoordinator(ListenPlace) override { KJ_UNREACHABLE; }
-    kj::Array<RoleGroup> groups() const override { return nullptr; }
-    kj::Own<StartedGroup> start(const RoleGroup&, kj::StringPtr) override { KJ_UNREACHABLE; }
-  };
   kj::StringPtr overrides[] = {"cluster.on_loss=restart", "checkpoint.every_s=60"};
   auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
   REQUIRE(loaded.errors == "");

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runner/testing/ranks_of.h"
 #include "tests/command.h"
 #include "tests/text.h"
 
@@ -12,18 +13,6 @@ namespace runner {
 namespace {
 
 using tests::contains;
-
-// Keeps what is said.
-class Said final: public RunView {
-public:
-  Said(): RunView(1, 1) {}
-  void show(Event::Reader) override {}
-  void say(kj::StringPtr line) override { lines.add(kj::str(line)); }
-  void showWait(kj::StringPtr) override {}
-  void end() override {}
-
-  kj::Vector<kj::String> lines;
-};
 
 // Returns the line as "RANK TEXT". Empty for a line of the launching command itself.
 kj::String shown(ReadRankLine read, kj::StringPtr line) {

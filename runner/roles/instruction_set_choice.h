@@ -13,7 +13,8 @@ class InstructionSetChoice {
 public:
   // `setting` is "auto" or a level. With "auto", the level is not above `highest`. `workers` is how
   // many hosts offer what they have: 0 if all workers run on this machine. `before` is the level
-  // with which the run has computed until its checkpoint. It is chosen again. Empty: there is none.
+  // of the checkpoint from which the run goes on, which is chosen again. It is empty if the run
+  // begins.
   InstructionSetChoice(kj::StringPtr setting, kj::StringPtr highest, kj::uint workers,
       kj::StringPtr before = nullptr);
   KJ_DISALLOW_COPY(InstructionSetChoice);

@@ -355,6 +355,8 @@ private:
         leaveIfPlanned(epoch);
         leaveIfAsked();
         trainStep(state.step + 1 == stretchEnd);
+        // Before the next checkpoint, so that a run that goes on from it loses none of them.
+        reports.badRecords(batches.ofTraining());
         bool continues = experiment.cluster.onLoss->continues && !experiment.changesAtEpochEnds();
         if (continues && (state.step == epochEnd || isDividedAnew())) {
           // A loss in the last step of an epoch moves its end. All losses of that step take effect
@@ -380,7 +382,6 @@ private:
     leaveIfPlanned(epoch);
     charge(rpc::TracePoint::PULL, state.times.pull_s, 0);
     reports.trained(epoch, state.step - begin, epochTime.elapsed_s());
-    reports.badRecords(batches.ofTraining());
   }
 
   void trainStep(bool isLastOfEpoch) {

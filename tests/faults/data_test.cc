@@ -304,6 +304,8 @@ TEST_CASE("a bad record is named once in a run, and counted in each epoch") {
   auto events = run.read("events.jsonl");
   CHECK(countOf(events, "\"bad_record\":") == 1);
   CHECK(countOf(events, "\"bad_records\":1") == 3);
+  // At its step and not at the end of the epoch, so that no resume loses it.
+  CHECK(strstr(events.cStr(), "\"bad_record\":") < strstr(events.cStr(), "\"trained\":"));
 }
 
 TEST_CASE("a run says that fewer than ten images give no validation records") {
