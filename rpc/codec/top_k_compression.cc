@@ -120,7 +120,9 @@ kj::Own<const Compression> readTopK(configs::Reader& reader) {
                       .orDefault(0);
   keys.warmUp_steps = reader.integer("warmup_steps",
       "Number of steps at the start of a run in which each worker sends more values. These steps "
-      "are divided into equal parts, which send a quarter, a 16th, a 64th, … of the values.",
+      "are divided into equal parts, which send a quarter, a 16th, a 64th, … of the values. In "
+      "modes "
+      "`local_sgd` and `easgd` it is the number of pushes.",
       {.atLeast = 0}, 0);
   return kj::atomicRefcounted<TopKCompression>(keys);
 }

@@ -32,6 +32,30 @@ void checkPools(
   }
 }
 
+// Reports the first array that its optimizer needs as a whole although no message can hold it.
+void checkMessages(
+    const Experiment& experiment, const nn::Graph& graph, configs::Diagnostics& diagnostics) {
+  // The values travel as a Data of Cap'n Proto, which has fewer than 2^29 bytes.
+  constexpr uint64_t MOST = (uint64_t(1) << 29) / sizeof(float) - 1;
+  if (!experiment.kvstore.exchanges()) return;
+  auto& rules = experiment.train.rules;
+  auto keys = storeKeys(experiment, graph);
+  for (auto i: kj::indices(keys)) {
+    if (keys[i].splittable || keys[i].size <= MOST) continue;
+    auto span = rules.optimizerSpan;
+    KJ_IF_MAYBE(group, rules.groupOf(graph.keys[i])) {
+      if (rules.groups[*group].optimizer != nullptr) span = rules.groups[*group].optimizerSpan;
+    }
+    auto optimizer = rules.of(graph.keys[i]).optimizer->name();
+    diagnostics.error(span,
+        kj::str("`", optimizer, "` needs whole arrays, but `", keys[i].name, "` has ", keys[i].size,
+            " values, and a message between worker and server holds at most ", MOST),
+        "give this array another optimizer with [[train.groups]], or train with kvstore.mode = "
+        "\"local\"");
+    return;
+  }
+}
+
 nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
     configs::Diagnostics& diagnostics) {
   auto shape = io::batchShapeOf(experiment.data.augment, facts.shape);
@@ -43,6 +67,7 @@ nn::Graph build(const Experiment& experiment, const io::DatasetFacts& facts,
   if (diagnostics.count() == errorsBefore) {
     experiment.train.rules.check(graph.keys, diagnostics);
     checkPools(experiment, graph, diagnostics);
+    checkMessages(experiment, graph, diagnostics);
   }
   return graph;
 }
