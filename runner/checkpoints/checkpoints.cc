@@ -31,6 +31,7 @@ namespace {
 
 constexpr kj::StringPtr PREFIX = "step-"_kj;
 constexpr kj::StringPtr MANIFEST = "manifest.json"_kj;
+constexpr kj::StringPtr EVENTS = "events.jsonl"_kj;
 constexpr kj::StringPtr SET_ASIDE = ".refused"_kj;
 constexpr uint64_t MANIFEST_BYTES_MAX = 1 << 24;
 constexpr uint SHA256_DIGITS = 64;
@@ -171,16 +172,16 @@ void check(kj::StringPtr folder, Manifest::File::Reader file) {
   if (!S_ISREG(facts.st_mode) || double(facts.st_size) != file.getBytes()) {
     configs::fail(name, " does not have ", file.getBytes(), " bytes");
   }
-  if (GrowingSums(folder).of(file.getName(), facts.st_size, name) != file.getCrc32()) {
+  if (GrowingFiles(folder).sumOf(file.getName(), facts.st_size, name) != file.getCrc32()) {
     configs::fail(name, " is damaged: its checksum does not match the manifest");
   }
 }
 
 // Returns the sum of the events of a run up to a checkpoint.
-uint32_t sumOfEvents(GrowingSums& sums, uint64_t bytes) {
+uint32_t sumOfEvents(GrowingFiles& logs, uint64_t bytes) {
   // A run without events has no file of them.
   if (bytes == 0) return 0;
-  return sums.of("events.jsonl", bytes, "the run's events.jsonl");
+  return logs.sumOf(EVENTS, bytes, "the run's events.jsonl");
 }
 
 void set(Manifest::File::Builder target, const FileExtent& file) {
@@ -190,13 +191,13 @@ void set(Manifest::File::Builder target, const FileExtent& file) {
 }
 
 // Notes the logs with their sums, if all of them can be read.
-void setLogs(Manifest::Builder manifest, const LogExtents& logs, GrowingSums& sums) {
+void setLogs(Manifest::Builder manifest, const LogExtents& logs, GrowingFiles& files) {
   manifest.setLogStyle(logs.style);
   auto list = manifest.initLogs(logs.files.size());
   auto note = [&]() {
     for (auto i: kj::indices(logs.files)) {
       auto& file = logs.files[i];
-      set(list[i], {kj::str(file.name), file.bytes, sums.of(file.name, file.bytes, file.name)});
+      set(list[i], {kj::str(file.name), file.bytes, files.sumOf(file.name, file.bytes, file.name)});
     }
   };
   // They can be made again.
@@ -210,7 +211,7 @@ bool isLogName(kj::StringPtr name) {
     return ::memchr(part.begin(), '/', part.size()) == nullptr;
   };
   constexpr kj::StringPtr OF_BOARD = "tensorboard/"_kj;
-  if (!name.startsWith(OF_BOARD)) return name != "events.jsonl" && isPlain(name);
+  if (!name.startsWith(OF_BOARD)) return name != EVENTS && isPlain(name);
   auto inside = name.slice(OF_BOARD.size());
   KJ_IF_MAYBE(slash, inside.findFirst('/')) {
     return isPlain(inside.slice(0, *slash)) && isPlain(inside.slice(*slash + 1));
@@ -248,7 +249,7 @@ kj::String shardPartName(uint shard) {
 }
 
 uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
-    kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingSums& sums) {
+    kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingFiles& logs) {
   auto path = pathOf(folder, point.step);
   // Whoever wrote one before has synced the folders above.
   bool isFirst = true;
@@ -277,9 +278,13 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
     bytes += written[i].bytes;
   }
   // The events that a run goes on from, and the names of the folders.
-  syncPath(folder.events());
-  manifest.setEventsCrc32(sumOfEvents(sums, point.events_bytes));
-  setLogs(manifest, point.logs, sums);
+  logs.sync(EVENTS);
+  if (sumOfEvents(logs, point.events_bytes) != point.events_crc32) {
+    configs::fail(folder.events(), " does not hold what the run has written to it: its disk has ",
+        "lost a part (see `dmesg`), or another program has changed the file");
+  }
+  manifest.setEventsCrc32(point.events_crc32);
+  setLogs(manifest, point.logs, logs);
   syncPath(folder.checkpoints());
   if (isFirst) {
     syncPath(folder.path);
@@ -335,16 +340,15 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
   }
   return {kj::str(path),
       {kj::str(manifest.getDigest()), kj::str(manifest.getInstructionSet()), manifest.getEpoch(),
-          manifest.getStep(), manifest.getRunS(), uint64_t(events_bytes), logsOf(manifest),
-          manifest.getEndsEpoch()},
-      manifest.getEventsCrc32(), kj::str(manifest.getVersion()), manifest.getTimeS(),
-      files.releaseAsArray()};
+          manifest.getStep(), manifest.getRunS(), uint64_t(events_bytes), manifest.getEventsCrc32(),
+          logsOf(manifest), manifest.getEndsEpoch()},
+      kj::str(manifest.getVersion()), manifest.getTimeS(), files.releaseAsArray()};
 }
 
 kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
     kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse,
     bool endsEpoch) {
-  GrowingSums sums(folder.path);
+  GrowingFiles logs(folder.path);
   for (auto step: stepsIn(folder)) {
     auto path = pathOf(folder, step);
     // Without a manifest it is not complete: a kill has left it.
@@ -357,7 +361,7 @@ kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
         if (read.point.digest != *wanted) configs::fail("it belongs to another experiment");
       }
       if (read.point.step != step) configs::fail("it is that of step ", read.point.step);
-      if (sumOfEvents(sums, read.point.events_bytes) != read.eventsCrc32) {
+      if (sumOfEvents(logs, read.point.events_bytes) != read.point.events_crc32) {
         configs::fail("the run's events.jsonl is damaged: its checksum does not match");
       }
       found = kj::mv(read);

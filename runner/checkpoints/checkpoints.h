@@ -23,6 +23,7 @@ struct SavedPoint {
   uint64_t step = 0;          // steps that each worker has made
   double run_s = 0;           // how long the run had lasted
   uint64_t events_bytes = 0;  // how much of events.jsonl belongs to the run so far
+  uint32_t events_crc32 = 0;  // of these bytes, as the run has written them
   LogExtents logs{};          // how long its other logs were. No files: unknown
   // Whether the checkpoint stands between two epochs: `epoch` has no step yet.
   bool endsEpoch = false;
@@ -38,17 +39,17 @@ struct CheckpointFile {
 // checksum of each other file, of the events so far and of the logs so far, comes last: a folder
 // without it is no checkpoint. Every file of it and the events are on the disk when the call
 // returns. Then removes all but the newest `keep` checkpoints, and what killed processes have left.
-// The newest one that ends an epoch stays in any case. `sums` are those of the run's folder.
-// Returns the bytes that it wrote. Throws with path, cause and way out, and leaves the older
-// checkpoints.
+// The newest one that ends an epoch stays in any case. `logs` are those of the run's folder:
+// the same object for all checkpoints of a run. Returns the bytes that it wrote. Throws with path,
+// cause and way out, and leaves the older checkpoints: also if events.jsonl does not hold what the
+// run has written to it.
 uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
-    kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingSums& sums);
+    kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingFiles& logs);
 
 // A checkpoint whose files agree with its manifest.
 struct FoundCheckpoint {
   kj::String path;
   SavedPoint point;
-  uint32_t eventsCrc32;         // of the events of the run so far
   kj::String version;           // of the program that wrote it
   double time_s;                // when, since 1970
   kj::Array<kj::String> files;  // their names, without the manifest

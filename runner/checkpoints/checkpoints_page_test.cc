@@ -47,8 +47,8 @@ TEST_CASE("checkpoints.md: its Python program checks and reads a checkpoint") {
   auto part = saver.finish();
   CheckpointFile files[] = {
       {workerPartName(0), kj::arr(part.head.asPtr().asConst(), part.values.asPtr().asConst())}};
-  GrowingSums sums(run.path);
-  writeCheckpoint(run, {kj::str("0123"), kj::str("avx2"), 1, 7, 0.1, 0}, files, 1, sums);
+  GrowingFiles logs(run.path);
+  writeCheckpoint(run, {kj::str("0123"), kj::str("avx2"), 1, 7, 0.1, 0}, files, 1, logs);
   auto folder = kj::str(run.checkpoints(), "/step-7");
 
   auto page = tests::readFile("docs/formats/checkpoints.md");

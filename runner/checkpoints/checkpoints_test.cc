@@ -1,6 +1,7 @@
 #include "runner/checkpoints/checkpoints.h"
 
 #include <doctest/doctest.h>
+#include <errno.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 
 #include "io/checksum.h"
+#include "runner/system/files.h"
 #include "runner/system/reason.h"
 #include "tests/command.h"
 #include "tests/text.h"
@@ -21,15 +23,37 @@ namespace {
 
 // The paths of synced descriptors, in order.
 kj::Vector<kj::String> synced;
+// The file that a test watches: what was written to it, with a bar for each sync.
+kj::String watched;
+kj::Vector<char> seen;
+bool syncFails = false;  // of that file
+
+kj::String pathOf(int fd) {
+  char path[4096] = {};
+  KJ_SYSCALL(::readlink(kj::str("/proc/self/fd/", fd).cStr(), path, sizeof(path) - 1));
+  return kj::str(path);
+}
 
 }  // namespace
 
-// Replaces the system's fsync(), so that a test sees the calls.
+// Replace the system's functions, so that a test sees the calls.
 extern "C" int fsync(int fd) {
-  char path[4096] = {};
-  KJ_SYSCALL(::readlink(kj::str("/proc/self/fd/", fd).cStr(), path, sizeof(path) - 1));
-  synced.add(kj::str(path));
+  synced.add(pathOf(fd));
+  if (synced.back() == watched) {
+    seen.add('|');
+    if (syncFails) {
+      errno = EIO;
+      return -1;
+    }
+  }
   return ::syscall(SYS_fsync, fd);
+}
+
+extern "C" ssize_t write(int fd, const void* bytes, size_t size) {
+  if (watched.size() > 0 && pathOf(fd) == watched) {
+    seen.addAll(kj::arrayPtr(static_cast<const char*>(bytes), size));
+  }
+  return ::syscall(SYS_write, fd, bytes, size);
 }
 
 namespace runner {
@@ -41,16 +65,20 @@ using tests::writeFile;
 
 constexpr kj::StringPtr DIGEST = "0123abcd"_kj;
 
+// The events of a run, which are more than its checkpoints cover.
+constexpr kj::StringPtr EVENTS =
+    "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
+    "abcdefghijklmnopqrstuvwxyzabcdefghijklmnop"_kj;
+
 SavedPoint pointAt(uint64_t step, bool endsEpoch = false) {
-  return {kj::str(DIGEST), kj::str("avx2"), 2, step, 1.5, 100, {}, endsEpoch};
+  constexpr uint64_t BYTES = 100;
+  return {kj::str(DIGEST), kj::str("avx2"), 2, step, 1.5, BYTES,
+      io::crc32(EVENTS.asBytes().slice(0, BYTES)), {}, endsEpoch};
 }
 
-// Returns a run with more bytes of events than its checkpoints cover.
 RunFolder newRun() {
   RunFolder folder{tests::newFolder()};
-  auto events = kj::heapString(120);
-  for (auto i: kj::indices(events)) events[i] = 'a' + i % 26;
-  writeFile(folder.events(), events);
+  writeFile(folder.events(), EVENTS);
   return folder;
 }
 
@@ -59,8 +87,8 @@ uint64_t writeAt(const RunFolder& folder, uint64_t step, uint keep = 10, bool en
   const auto part = kj::str("part of step ", step);
   CheckpointFile files[] = {{workerPartName(0), kj::arr(part.asBytes())},
       {kj::str(CHECKPOINT_WEIGHTS), kj::arr("first "_kj.asBytes(), "second"_kj.asBytes())}};
-  GrowingSums sums(folder.path);
-  return writeCheckpoint(folder, pointAt(step, endsEpoch), files, keep, sums);
+  GrowingFiles logs(folder.path);
+  return writeCheckpoint(folder, pointAt(step, endsEpoch), files, keep, logs);
 }
 
 kj::String pathAt(const RunFolder& folder, uint64_t step, kj::StringPtr file = nullptr) {
@@ -241,8 +269,8 @@ TEST_CASE("checkpoints: a manifest records the length and the checksum of the ru
   auto files = kj::heapArrayBuilder<FileExtent>(1);
   files.add(FileExtent{kj::str("log.txt"), 4});
   point.logs = {kj::str("mxnet"), files.finish()};
-  GrowingSums sums(folder.path);
-  writeCheckpoint(folder, point, nullptr, 1, sums);
+  GrowingFiles logs(folder.path);
+  writeCheckpoint(folder, point, nullptr, 1, logs);
   auto found = readCheckpoint(pathAt(folder, 3));
   CHECK(found.point.logs.style == "mxnet");
   REQUIRE(found.point.logs.files.size() == 1);
@@ -256,15 +284,15 @@ TEST_CASE("checkpoints: a manifest records the length and the checksum of the ru
     CAPTURE(name);
     point.logs.files[0].name = kj::str(name);
     writeFile(kj::str(folder.path, "/", name), "one\n");
-    writeCheckpoint(folder, point, nullptr, 1, sums);
+    writeCheckpoint(folder, point, nullptr, 1, logs);
     CHECK(readCheckpoint(pathAt(folder, 3)).point.logs.files.size() == 0);
   }
   point.logs.files[0].name = kj::str("log.txt");
   // A log that cannot be read does not spoil the checkpoint.
   ::unlink(folder.log().cStr());
-  GrowingSums newSums(folder.path);
+  GrowingFiles others(folder.path);
   point.step = 4;
-  writeCheckpoint(folder, point, nullptr, 1, newSums);
+  writeCheckpoint(folder, point, nullptr, 1, others);
   CHECK(readCheckpoint(pathAt(folder, 4)).point.logs.files.size() == 0);
 }
 
@@ -430,6 +458,55 @@ TEST_CASE("checkpoints: the run's folder is synced only if it has no complete ch
   writeAt(folder, 4);
   CHECK_FALSE(isSynced(folder.path));
   CHECK(isSynced(folder.checkpoints()));
+}
+
+TEST_CASE("checkpoints: after a sync of the events has failed, the next one writes them again") {
+  auto folder = newRun();
+  GrowingFiles logs(folder.path);
+  watched = folder.events();
+  KJ_DEFER({
+    watched = nullptr;
+    syncFails = false;
+  });
+  // Returns what was written to the events until the end of the attempt.
+  auto attempt = [&](uint64_t step, bool fails) {
+    seen.clear();
+    syncFails = fails;
+    auto failed = kj::runCatchingExceptions(
+        [&]() { writeCheckpoint(folder, pointAt(step), nullptr, 9, logs); });
+    CHECK((failed != nullptr) == fails);
+    CHECK(newestIn(folder).step() == (fails ? 0 : step));
+    return kj::heapString(seen.asPtr());
+  };
+  CHECK(attempt(3, true) == "|");
+  CHECK(attempt(4, true) == kj::str(EVENTS, "|"));
+  CHECK(attempt(5, false) == kj::str(EVENTS, "|"));
+  CHECK(attempt(6, false) == "|");
+  CHECK(readFile(folder.events()) == EVENTS);
+  // What is on the disk is not written again.
+  LineFile(folder.events()).append("more");
+  seen.clear();
+  syncFails = true;
+  CHECK_THROWS(writeCheckpoint(folder, pointAt(7), nullptr, 9, logs));
+  CHECK(attempt(8, false) == "more\n|");
+}
+
+TEST_CASE("checkpoints: none is written if the events are not what the run has written") {
+  auto folder = newRun();
+  GrowingFiles logs(folder.path);
+  writeCheckpoint(folder, pointAt(3), nullptr, 1, logs);
+  auto point = pointAt(4);
+  point.events_bytes = 120;
+  point.events_crc32 = io::crc32(EVENTS.asBytes());
+  auto damaged = kj::heapString(EVENTS);
+  damaged[110] = 0;
+  writeFile(folder.events(), damaged);
+  auto failed =
+      kj::runCatchingExceptions([&]() { writeCheckpoint(folder, point, nullptr, 1, logs); });
+  CHECK(
+      reasonOf(KJ_REQUIRE_NONNULL(failed))
+          .startsWith(kj::str(folder.events(), " does not hold what the run has written to it: ")));
+  CHECK(newestIn(folder).step() == 3);
 }
 
 TEST_CASE("setAsideAfter: renames newer checkpoints, and removes unfinished ones") {

@@ -39,8 +39,8 @@ void writeAt(const RunFolder& run, uint64_t step) {
   const auto part = fileWith({{"average.values", 5}, {"program.statistics", 2}, {"store.own", 4}});
   CheckpointFile files[] = {{workerPartName(0), kj::arr(part.asPtr())},
       {kj::str(CHECKPOINT_WEIGHTS), kj::arr(weights.asPtr())}};
-  GrowingSums sums(run.path);
-  writeCheckpoint(run, {kj::str("01"), kj::str("avx2"), 1, step, 0.1, 0}, files, 5, sums);
+  GrowingFiles logs(run.path);
+  writeCheckpoint(run, {kj::str("01"), kj::str("avx2"), 1, step, 0.1, 0}, files, 5, logs);
 }
 
 SavedFiles readQuietly(kj::StringPtr path) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "io/checksum.h"
 #include "runner/system/growing_files.h"
 #include "runner/text/json.h"
 
@@ -89,11 +90,13 @@ bool areAsBefore(
     const RunFolder& folder, const LogStyle& style, bool hasBoard, const LogExtents& logs) {
   if (logs.files.size() == 0 || logs.style != style.name) return false;
   bool hadBoard = false;
-  GrowingSums sums(folder.path);
+  GrowingFiles growing(folder.path);
   for (auto& file: logs.files) {
     hadBoard = hadBoard || file.name.startsWith("tensorboard/");
     bool isSame = false;
-    auto compare = [&]() { isSame = sums.of(file.name, file.bytes, file.name) == file.crc32; };
+    auto compare = [&]() {
+      isSame = growing.sumOf(file.name, file.bytes, file.name) == file.crc32;
+    };
     if (kj::runCatchingExceptions(compare) != nullptr || !isSame) return false;
   }
   return hadBoard == hasBoard;
@@ -138,6 +141,10 @@ bool isLast(Event::Reader event) {
   return event.isFinished() || event.isFailed() || event.isInterrupted() || event.isStopped();
 }
 
+bool endsSaving(Event::Reader event) {
+  return event.isSaved() || event.isUnsaved() || event.isNotSaved();
+}
+
 RunLog::Tell RunLog::toLauncher(kj::AutoCloseFd pipe) {
   LineFile lines(kj::mv(pipe), "the launcher's pipe");
   return [lines = kj::mv(lines)](Event::Reader, kj::StringPtr json) mutable { lines.append(json); };
@@ -164,6 +171,7 @@ RunLog RunLog::resume(const RunFolder& folder, const LogStyle& style, Tell tell,
   if (kept.size() == 0) TensorBoard::removeFrom(folder.tensorboard());
   KJ_IF_MAYBE(b, board) b->restart(kept);
   RunLog log(kj::mv(events), folder, style, kj::mv(tell), kj::mv(board), kj::mv(access));
+  log.eventsCrc32 = GrowingFiles(folder.path).sumOf("events.jsonl", events_bytes, folder.events());
   log.roles.restart(kept);
   if (stay) {
     // The writer keeps what some events say, for later lines.
@@ -225,6 +233,7 @@ void RunLog::append(Event::Reader event) {
 void RunLog::write(Event::Reader event, kj::StringPtr json) {
   KJ_REQUIRE(last == nullptr, "the run has ended");
   events.append(json);
+  eventsCrc32 = io::crc32("\n"_kj.asBytes(), io::crc32(json.asBytes(), eventsCrc32));
   if (isLast(event)) last = kj::str(json);
   writeOthers(event);
 }

@@ -46,6 +46,8 @@ void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Re
 
 // Whether `event` is the last one of a run: finished, failed, interrupted or stopped.
 bool isLast(Event::Reader event);
+// Whether `event` says how an attempt to save the run has ended.
+bool endsSaving(Event::Reader event);
 
 // Whether an inline coordinator may still write its run's files. Nobody can end its thread.
 // Therefore the launcher closes the access before it writes to the files itself. Thread-safe.
@@ -101,6 +103,9 @@ public:
   void append(Event::Reader event);
   // Returns how long events.jsonl is now.
   uint64_t events_bytes() const { return events.bytes(); }
+  // Returns the CRC-32 of what the run has written there. Call it only on a log that was not
+  // reopened.
+  uint32_t events_crc32() const { return eventsCrc32; }
   // Returns how long all other logs are now, without checksums.
   LogExtents extents() const;
   // The run's last event as a line of JSON. Null while the run goes on.
@@ -119,6 +124,7 @@ private:
   RunFolder folder;
   const LogStyle& style;
   LineFile events;
+  uint32_t eventsCrc32 = 0;  // see events_crc32()
   LineFile log;
   RoleLogs roles;
   kj::Own<LineWriter> writer;

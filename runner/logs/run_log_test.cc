@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "io/checksum.h"
 #include "runner/system/files.h"
 #include "tests/command.h"
 #include "tests/text.h"
@@ -84,8 +85,8 @@ struct LoggedRun {
     auto& now = KJ_ASSERT_NONNULL(log);
     events_bytes = now.events_bytes();
     logs = now.extents();
-    GrowingSums sums(folder.path);
-    for (auto& file: logs.files) file.crc32 = sums.of(file.name, file.bytes, file.name);
+    GrowingFiles growing(folder.path);
+    for (auto& file: logs.files) file.crc32 = growing.sumOf(file.name, file.bytes, file.name);
   }
 
   // The run is lost, and resumes from what note() has noted.
@@ -142,6 +143,8 @@ void checkGoesOn(kj::FunctionParam<void(LoggedRun&)> change) {
     run.resume(style, true);
     run.train(0, 4, 6);
     run.finish();
+    auto& log = KJ_ASSERT_NONNULL(run.log);
+    CHECK(log.events_crc32() == io::crc32(readFile(run.folder.events()).asBytes()));
     auto found = run.files();
     for (auto& file: unbroken(style)) {
       CAPTURE(file.cStr());

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "configs/language/failure.h"
+#include "io/checksum.h"
 #include "io/records/mapped_file.h"
 #include "runner/checkpoints/carried_parts.h"
 #include "runner/experiment/run_length.h"
@@ -120,9 +121,10 @@ RunRecord::Resize carryOver(const LoadedExperiment& before, const RunFolder& fro
   Bytes lines[] = {events.slice(0, point.events_bytes), line.asBytes()};
   writeWhole(to.events(), lines);
   SavedPoint newPoint{kj::str(now.digest), kj::str(point.instructionSet), point.epoch, point.step,
-      point.run_s, point.events_bytes + line.size(), {}, true};
-  GrowingSums sums(to.path);
-  writeCheckpoint(to, newPoint, files, experiment.checkpoint.keep, sums);
+      point.run_s, point.events_bytes + line.size(), io::crc32(line.asBytes(), point.events_crc32),
+      {}, true};
+  GrowingFiles logs(to.path);
+  writeCheckpoint(to, newPoint, files, experiment.checkpoint.keep, logs);
   return resize;
 }
 

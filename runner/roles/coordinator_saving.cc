@@ -73,7 +73,7 @@ kj::Promise<void> Job::save(uint epoch, uint64_t step) {
   bool endsEpoch = step == epochBegin;
   if (endsEpoch) endSaved = timer.now();
   SavedPoint point{kj::str(loaded.digest), kj::str(level), epoch, step, run_s(), log.events_bytes(),
-      log.extents(), endsEpoch};
+      log.events_crc32(), log.extents(), endsEpoch};
   return saver.gather(kj::mv(point), ranks.releaseAsArray(), shards.releaseAsArray())
       .then([this, step]() { return admitWaiting(step); })
       .then([this]() { endMeeting(); },

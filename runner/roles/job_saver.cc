@@ -72,7 +72,7 @@ JobSaver::JobSaver(const Experiment& experiment, kj::StringPtr digest, const nn:
       timer(timer),
       oneThread(oneThread),
       outcome(kj::mv(outcome)),
-      logSums(folder.path) {}
+      logs(folder.path) {}
 
 JobSaver::~JobSaver() noexcept(false) {
   writing = nullptr;
@@ -234,7 +234,7 @@ void JobSaver::writeIfWhole() {
   }
   auto bytes = kj::heap<uint64_t>(0);
   auto work = [this, &now, files = filesOf(now), &bytes = *bytes]() {
-    bytes = writeCheckpoint(folder, now.point, files, experiment.checkpoint.keep, logSums);
+    bytes = writeCheckpoint(folder, now.point, files, experiment.checkpoint.keep, logs);
   };
   writing =
       besideLoop(oneThread, kj::mv(work))

@@ -104,7 +104,7 @@ private:
   // The step of the checkpoint that will be gathered when the one before it is on disk.
   kj::Maybe<uint64_t> next;
   kj::Maybe<uint64_t> abandoned;  // the step of the last checkpoint that will not be written
-  GrowingSums logSums;            // of the run's folder
+  GrowingFiles logs;              // of the run's folder
   // Of the checkpoint that is being written: what stands in front of the values of its files.
   kj::Vector<kj::Array<kj::byte>> heads;
   kj::Array<float> meanStatistics;

@@ -318,6 +318,21 @@ void syncPath(kj::StringPtr path) {
   if (::fsync(fd) != 0 && errno != EINVAL) failToWrite(path, errno, otherRuns());
 }
 
+void writeAgain(kj::StringPtr path, uint64_t from) {
+  int raw = ::open(path.cStr(), O_RDWR | O_CLOEXEC);
+  if (raw < 0) failToWrite(path, errno);
+  kj::AutoCloseFd fd(raw);
+  if (::lseek(fd, from, SEEK_SET) < 0) failToWrite(path, errno);
+  auto chunk = kj::heapArray<kj::byte>(1 << 20);
+  for (;;) {
+    ssize_t count = ::pread(fd, chunk.begin(), chunk.size(), from);
+    if (count < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+    if (count == 0) return;
+    writeAll(fd, chunk.slice(0, count), path);
+    from += count;
+  }
+}
+
 void cutFile(kj::StringPtr path, uint64_t bytes) {
   struct stat facts;
   if (::stat(path.cStr(), &facts) == 0 && uint64_t(facts.st_size) < bytes) {
@@ -354,11 +369,16 @@ LineFile::LineFile(kj::AutoCloseFd fd, kj::StringPtr name): name(kj::str(name)),
 
 void LineFile::append(kj::StringPtr line) {
   auto text = kj::str(line, '\n');
-  writeAll(fd, text.asBytes(), name);
+  appendWhole(text.asBytes());
 }
 
 void LineFile::appendWhole(kj::ArrayPtr<const kj::byte> record) {
-  writeAll(fd, record, name);
+  auto before = bytes();
+  int error = runner::writeAll(fd, record);
+  if (error == 0) return;
+  // Otherwise the next record would stand behind a part of this one. A pipe cannot be cut.
+  (void)!::ftruncate(fd, before);
+  failToWrite(name, error);
 }
 
 uint64_t LineFile::bytes() const {

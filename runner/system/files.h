@@ -91,6 +91,11 @@ kj::String lastLineOf(kj::StringPtr path);
 // Does nothing if there is none. Throws with path, cause and way out.
 void syncPath(kj::StringPtr path);
 
+// Writes the bytes of the file at `path`, from byte `from` on, to the same places once more. If
+// fsync() fails, Linux takes what it could not write for written, so that only this brings it to
+// the disk. Throws with path, cause and way out.
+void writeAgain(kj::StringPtr path, uint64_t from);
+
 // Shortens the file at `path` to `bytes`. Throws with path and cause if it cannot, or if the file
 // is shorter than that.
 void cutFile(kj::StringPtr path, uint64_t bytes);
@@ -111,6 +116,7 @@ public:
   LineFile(kj::AutoCloseFd fd, kj::StringPtr name);
 
   // Appends `line` and a newline. Throws with name, cause and way out (a full disk, a closed pipe).
+  // A file is then as it was before.
   void append(kj::StringPtr line);
   // Appends `record` unchanged. Throws as append() does.
   void appendWhole(kj::ArrayPtr<const kj::byte> record);

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -220,6 +221,26 @@ TEST_CASE("writeAll: waits for the reader of a non-blocking pipe") {
     in = nullptr;
   }
   CHECK(received.asPtr() == bytes.asPtr());
+}
+
+TEST_CASE(
+    "LineFile: a line that does not fit leaves no part of it, and the next one stands alone") {
+  auto path = kj::str(newFolder(), "/log");
+  LineFile file(path);
+  file.append("one");
+  auto before = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit;
+  KJ_SYSCALL(::getrlimit(RLIMIT_FSIZE, &limit));
+  // From now on, this process can write at most 10 bytes to a file.
+  rlimit small{10, limit.rlim_max};
+  KJ_SYSCALL(::setrlimit(RLIMIT_FSIZE, &small));
+  auto failure = kj::runCatchingExceptions([&]() { file.append("a long line"); });
+  KJ_SYSCALL(::setrlimit(RLIMIT_FSIZE, &limit));
+  ::signal(SIGXFSZ, before);
+  CHECK(failure != nullptr);
+  CHECK(readFile(path) == "one\n");
+  file.append("two");
+  CHECK(readFile(path) == "one\ntwo\n");
 }
 
 TEST_CASE("whyUnwritable: changes nothing, and refuses a path that is not a regular file") {

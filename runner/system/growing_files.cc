@@ -9,6 +9,7 @@
 
 #include "configs/language/failure.h"
 #include "io/checksum.h"
+#include "runner/system/files.h"
 
 namespace runner {
 
@@ -19,11 +20,27 @@ uint64_t bytesOf(kj::ArrayPtr<const FileExtent> extents, kj::StringPtr name) {
   return 0;
 }
 
-uint32_t GrowingSums::of(kj::StringPtr name, uint64_t bytes, kj::StringPtr what) {
-  auto& known = sums.findOrCreate(name, [&]() {
-    return kj::HashMap<kj::String, Sum>::Entry{kj::str(name), {}};
+GrowingFiles::Known& GrowingFiles::known(kj::StringPtr name) {
+  return files.findOrCreate(name, [&]() {
+    return kj::HashMap<kj::String, Known>::Entry{kj::str(name), {}};
   });
-  if (bytes < known.bytes) known = {};
+}
+
+void GrowingFiles::sync(kj::StringPtr name) {
+  auto path = kj::str(folder, "/", name);
+  struct stat facts = {};
+  if (::stat(path.cStr(), &facts) != 0 && errno == ENOENT) return;
+  auto& file = known(name);
+  if (file.isUnsure) writeAgain(path, file.synced_bytes);
+  file.isUnsure = true;
+  syncPath(path);
+  file.isUnsure = false;
+  file.synced_bytes = facts.st_size;
+}
+
+uint32_t GrowingFiles::sumOf(kj::StringPtr name, uint64_t bytes, kj::StringPtr what) {
+  auto& known = this->known(name);
+  if (bytes < known.bytes) known.bytes = known.crc32 = 0;
   auto fail = [&](auto&&... why) { configs::fail(what, " ", why...); };
   int raw = ::open(kj::str(folder, "/", name).cStr(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (raw < 0) fail("cannot be read: ", strerror(errno));

@@ -1,4 +1,5 @@
-// runner/system/growing_files.h: checksums of files that only grow, such as logs.
+// runner/system/growing_files.h: files that only grow, such as logs: their checksums, and how they
+// get to the disk.
 #pragma once
 
 #include <kj/array.h>
@@ -18,26 +19,32 @@ struct FileExtent {
 // Returns the bytes of the file `name` in `extents`. 0 if it is not there.
 uint64_t bytesOf(kj::ArrayPtr<const FileExtent> extents, kj::StringPtr name);
 
-// The CRC-32 of the first bytes of files in a folder. Each call reads only what follows the bytes
-// of the last one, so that a run may ask again and again while its logs grow. For one thread at a
-// time.
-class GrowingSums {
+// Files in a folder. A run may call these functions again and again while its logs grow: each call
+// only cares about what follows the bytes of the last one. For one thread at a time.
+class GrowingFiles {
 public:
   // `folder` must outlive it.
-  explicit GrowingSums(kj::StringPtr folder): folder(folder) {}
+  explicit GrowingFiles(kj::StringPtr folder): folder(folder) {}
 
-  // Returns the sum of the first `bytes` bytes of a regular file. Throws a clause that begins with
-  // `what`, such as "the run's events.jsonl is cut short".
-  uint32_t of(kj::StringPtr name, uint64_t bytes, kj::StringPtr what);
+  // Returns the CRC-32 of the first `bytes` bytes of a regular file. Throws a clause that begins
+  // with `what`, such as "the run's events.jsonl is cut short".
+  uint32_t sumOf(kj::StringPtr name, uint64_t bytes, kj::StringPtr what);
+  // Waits until the file is on the disk. After a call that has failed, also writes again what may
+  // be missing there. Does nothing if there is no such file. Throws with path, cause and way out.
+  void sync(kj::StringPtr name);
 
 private:
-  struct Sum {
-    uint64_t bytes = 0;
+  struct Known {
+    uint64_t bytes = 0;  // that crc32 is of
     uint32_t crc32 = 0;
+    uint64_t synced_bytes = 0;
+    bool isUnsure = false;  // whether later bytes may be neither on the disk nor waiting for it
   };
 
+  Known& known(kj::StringPtr name);
+
   kj::StringPtr folder;
-  kj::HashMap<kj::String, Sum> sums;
+  kj::HashMap<kj::String, Known> files;
 };
 
 }  // namespace runner

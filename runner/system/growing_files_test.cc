@@ -13,46 +13,46 @@
 namespace runner {
 namespace {
 
-kj::String failureOf(GrowingSums& sums, kj::StringPtr name, uint64_t bytes) {
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { sums.of(name, bytes, "the log"); })) {
+kj::String failureOf(GrowingFiles& files, kj::StringPtr name, uint64_t bytes) {
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { files.sumOf(name, bytes, "the log"); })) {
     return reasonOf(*e);
   }
   return kj::str();
 }
 
-TEST_CASE("GrowingSums: the checksum of a growing file is that of its first bytes") {
+TEST_CASE("GrowingFiles: the checksum of a growing file is that of its first bytes") {
   auto folder = tests::newFolder();
   LineFile file(kj::str(folder, "/log"));
-  GrowingSums sums(folder);
+  GrowingFiles files(folder);
   kj::Vector<char> written;
   for (auto line: {"one", "two", "three"}) {
     file.append(line);
     written.addAll(kj::StringPtr(line));
     written.add('\n');
-    CHECK(sums.of("log", written.size(), "the log") == io::crc32(written.asPtr().asBytes()));
+    CHECK(files.sumOf("log", written.size(), "the log") == io::crc32(written.asPtr().asBytes()));
   }
   SUBCASE("also if it is asked for fewer bytes than before") {
-    CHECK(sums.of("log", 4, "the log") == io::crc32("one\n"_kj.asBytes()));
-    CHECK(sums.of("log", 8, "the log") == io::crc32("one\ntwo\n"_kj.asBytes()));
+    CHECK(files.sumOf("log", 4, "the log") == io::crc32("one\n"_kj.asBytes()));
+    CHECK(files.sumOf("log", 8, "the log") == io::crc32("one\ntwo\n"_kj.asBytes()));
   }
   SUBCASE("and it does not read the bytes again that it knows") {
-    sums.of("log", 8, "the log");
+    files.sumOf("log", 8, "the log");
     writeWhole(kj::str(folder, "/log"), "xxxxxxxxthree\n");
-    CHECK(sums.of("log", 14, "the log") == io::crc32(written.asPtr().asBytes()));
-    CHECK(
-        GrowingSums(folder).of("log", 14, "the log") == io::crc32("xxxxxxxxthree\n"_kj.asBytes()));
+    CHECK(files.sumOf("log", 14, "the log") == io::crc32(written.asPtr().asBytes()));
+    CHECK(GrowingFiles(folder).sumOf("log", 14, "the log") ==
+          io::crc32("xxxxxxxxthree\n"_kj.asBytes()));
   }
 }
 
-TEST_CASE("GrowingSums: a file that is too short, missing or not regular has no checksum") {
+TEST_CASE("GrowingFiles: a file that is too short, missing or not regular has no checksum") {
   auto folder = tests::newFolder();
   LineFile(kj::str(folder, "/log")).append("one");
   REQUIRE(::mkfifo(kj::str(folder, "/pipe").cStr(), 0600) == 0);
-  GrowingSums sums(folder);
-  CHECK(failureOf(sums, "log", 5) == "the log is cut short");
-  CHECK(failureOf(sums, "pipe", 5) == "the log is not a regular file");
-  CHECK(failureOf(sums, "none", 0) == "the log cannot be read: No such file or directory");
-  CHECK(sums.of("log", 4, "the log") == io::crc32("one\n"_kj.asBytes()));
+  GrowingFiles files(folder);
+  CHECK(failureOf(files, "log", 5) == "the log is cut short");
+  CHECK(failureOf(files, "pipe", 5) == "the log is not a regular file");
+  CHECK(failureOf(files, "none", 0) == "the log cannot be read: No such file or directory");
+  CHECK(files.sumOf("log", 4, "the log") == io::crc32("one\n"_kj.asBytes()));
 }
 
 }  // namespace
