@@ -20,8 +20,6 @@ constexpr auto CAUSE_WINDOW = 2 * kj::SECONDS;
 constexpr auto TELLS_CAUSE_WITHIN = 200 * kj::MILLISECONDS;
 // How much is shown of a line that is wrong.
 constexpr size_t LINE_SHOWN_BYTES = 200;
-// A job that is interrupted gets this time to be saved.
-constexpr auto SAVES_WITHIN = 4 * kj::SECONDS;
 // The others train while a worker starts in the place of a lost one. If its process ends before it
 // has joined, the worker is started again, at most so many times in a row.
 constexpr uint TRIES = 5;
@@ -297,7 +295,7 @@ void Launch::take(kj::StringPtr line) {
                                       line.slice(0, kj::min(line.size(), LINE_SHOWN_BYTES)))});
   }
   view.show(event);
-  if (event.isSaved() || event.isUnsaved() || event.isNotSaved()) endSaving();
+  if (runner::endsSaving(event)) endSaving();
   if (event.isJoined()) {
     bool hasAll = true;
     for (auto& member: members) {

@@ -117,16 +117,6 @@ kj::Exception gone(kj::StringPtr coordinator) {
   return lost(coordinator, COORDINATOR_GONE);
 }
 
-// Resolves to the first of these signals that this process gets.
-kj::Promise<int> interruption(kj::AsyncIoContext& io, kj::ArrayPtr<const int> signals) {
-  kj::Promise<int> first = kj::NEVER_DONE;
-  for (int signal: signals) {
-    auto received = io.unixEventPort.onSignal(signal);
-    first = first.exclusiveJoin(received.then([](siginfo_t&& info) { return info.si_signo; }));
-  }
-  return first;
-}
-
 class Seated final: public Membership {
 public:
   Seated(kj::AsyncIoContext& io, const LoadedExperiment& loaded, const RoleOptions& options,
@@ -363,6 +353,15 @@ kj::Promise<kj::Maybe<kj::Own<rpc::Listener>>> listenFor(kj::AsyncIoContext& io,
 }
 
 }  // namespace
+
+kj::Promise<int> interruption(kj::AsyncIoContext& io, kj::ArrayPtr<const int> signals) {
+  kj::Promise<int> first = kj::NEVER_DONE;
+  for (int signal: signals) {
+    auto received = io.unixEventPort.onSignal(signal);
+    first = first.exclusiveJoin(received.then([](siginfo_t&& info) { return info.si_signo; }));
+  }
+  return first;
+}
 
 kj::Promise<kj::Own<Membership>> Membership::join(kj::AsyncIoContext& io,
     const LoadedExperiment& loaded, const RoleOptions& options,

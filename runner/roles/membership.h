@@ -43,6 +43,9 @@ public:
   virtual void saveShard(uint64_t) { KJ_FAIL_REQUIRE("this role holds no shard"); }
 };
 
+// Resolves to the first of these signals that this process gets. It has captured them.
+kj::Promise<int> interruption(kj::AsyncIoContext& io, kj::ArrayPtr<const int> signals);
+
 // Lives on an event loop, and as long as the role.
 class Membership {
 public:

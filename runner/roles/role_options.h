@@ -4,6 +4,7 @@
 
 #include <kj/array.h>
 #include <kj/string.h>
+#include <kj/time.h>
 #include <signal.h>
 
 #include "rpc/trace.h"
@@ -39,6 +40,9 @@ constexpr kj::StringPtr COORDINATOR_GONE = " is gone; see there why the job has 
 // The signal by which a launcher asks the coordinator to save the run now. The coordinator's
 // process captures it before it has a second thread, which the signal would end.
 constexpr int SAVE_SIGNAL = SIGUSR2;
+
+// A job that is interrupted gets this time to be saved.
+constexpr auto SAVES_WITHIN = 4 * kj::SECONDS;
 
 // One role of a job.
 struct RoleOptions {

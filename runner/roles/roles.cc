@@ -166,7 +166,15 @@ bool ListeningCoordinator::run(
   if (!options.launched) refuseOtherFiles(folder, isResolved);
   auto from = options.resumes ? checkpointOf(loaded, folder, options.launched) : nullptr;
   requireBeginning(experiment, folder, from);
-  auto log = logOf(experiment, options, folder, from, kj::mv(tell), kj::mv(board), kj::mv(access));
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> saving;
+  auto tellAll = [&saving, tell = kj::mv(tell)](Event::Reader event, kj::StringPtr json) mutable {
+    if (endsSaving(event)) {
+      KJ_IF_MAYBE(fulfiller, saving) (*fulfiller)->fulfill();
+    }
+    tell(event, json);
+  };
+  auto log =
+      logOf(experiment, options, folder, from, kj::mv(tellAll), kj::mv(board), kj::mv(access));
   // A launcher writes this file itself.
   if (!options.launched) writeWhole(folder.experiment(), loaded.resolved);
   auto job = kj::refcounted<Job>(loaded, facts, folder, log, io.provider->getTimer(),
@@ -188,11 +196,16 @@ bool ListeningCoordinator::run(
 
   job->showAddress(listener->address().tcp);
   int interrupt = 0;
-  for (int signal: signals) {
-    auto received = io.unixEventPort.onSignal(signal).then(
-        [&interrupt, signal](siginfo_t&&) { interrupt = signal; });
-    over = over.exclusiveJoin(kj::mv(received));
-  }
+  auto save = [&, &io = io, &signals = signals](int signal) -> kj::Promise<void> {
+    interrupt = signal;
+    if (!experiment.checkpoint.isOn()) return kj::READY_NOW;
+    auto saved = kj::newPromiseAndFulfiller<void>();
+    saving = kj::mv(saved.fulfiller);
+    job->saveNow();
+    return saved.promise.exclusiveJoin(io.provider->getTimer().afterDelay(SAVES_WITHIN))
+        .exclusiveJoin(interruption(io, signals).ignoreResult());
+  };
+  over = over.exclusiveJoin(interruption(io, signals).then(kj::mv(save)));
   auto run = [&, &io = io]() { over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
   auto failed = kj::runCatchingExceptions(run);
   // The run has ended. A failure since then only comes from roles that leave.

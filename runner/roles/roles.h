@@ -26,7 +26,8 @@ public:
 
   // Runs the job. The first event names the address. Every event goes to the files of `folder`
   // while `access` is open, and to `tell`. Throws if the folder already holds a run. Without a
-  // launcher, the captured signals end the coordinator too. It then records the interruption, and
+  // launcher, the captured signals end the coordinator too. It first saves the run, which takes at
+  // most SAVES_WITHIN, and which a second signal ends. It then records the interruption, and
   // returns false. Nothing that happens after the run has finished changes its result. Call once.
   bool run(const RunFolder& folder, RunLog::Tell tell,
       kj::Maybe<kj::Own<const LogAccess>> access = nullptr);

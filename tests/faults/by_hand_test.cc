@@ -344,7 +344,7 @@ TEST_CASE("a worker started by hand that is killed before all have joined is los
       {"worker 0 closed its connection without giving a reason: it was killed or it crashed"});
 }
 
-TEST_CASE("Ctrl-C of a coordinator that was started by hand is recorded, and ends every role") {
+TEST_CASE("Ctrl-C of a coordinator that was started by hand saves the run, and ends every role") {
   JobByHand job(ENDLESS);
   REQUIRE(job.coordinator->waitForOutput("Batch [20]"));
   job.coordinator->kill(SIGINT);
@@ -363,6 +363,7 @@ TEST_CASE("Ctrl-C of a coordinator that was started by hand is recorded, and end
     check(*job.servers[i]);
     check(*job.workers[i]);
   }
+  CHECK(countOf(readFile(kj::str(job.folder, "/events.jsonl")), "\"saved\":{") == 1);
   constexpr kj::StringPtr REASON = "received SIGINT (Ctrl-C)"_kj;
   for (auto file: {"/events.jsonl", "/log.txt", "/table.md", "/report.html"}) {
     CHECK(contains(readFile(kj::str(job.folder, file)), REASON));
