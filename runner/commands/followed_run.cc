@@ -37,6 +37,7 @@ kj::String spokenFileOf(const RunFolder& folder) {
 }  // namespace
 
 kj::String GrowingFile::more() {
+  begunAnew = false;
   // A network file system shows what others have written when a file is opened.
   int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
   if (raw < 0 && errno == ENOENT) return nullptr;
@@ -54,6 +55,18 @@ kj::String GrowingFile::more() {
   }
   if (n < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
   return kj::heapString(text.begin(), text.size());
+}
+
+kj::String FollowedLog::more() {
+  auto text = file.more();
+  size_t same = 0;
+  if (wasCut()) {
+    while (same < text.size() && same < read.size() && text[same] == read[same]) same++;
+    while (same > 0 && text[same - 1] != '\n') same--;
+    read.truncate(same);
+  }
+  read.addAll(text.slice(same));
+  return kj::heapString(text.slice(same));
 }
 
 FollowedRun::FollowedRun(RunFolder ownFolder, kj::AsyncIoContext& io, kj::Maybe<uint> tasks)
@@ -131,7 +144,9 @@ void FollowedRun::note(const SlurmJob& found) {
 }
 
 void FollowedRun::printMore() {
-  print(said.more());
+  auto more = said.more();
+  if (said.wasCut()) tell(kj::str(folder.path, " goes on from an earlier step"));
+  print(more);
   if (job == nullptr) return;
   for (char c: messages.more()) {
     if (c != '\n') {

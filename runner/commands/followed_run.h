@@ -3,6 +3,7 @@
 
 #include <kj/async-io.h>
 #include <kj/time.h>
+#include <kj/vector.h>
 
 #include "runner/commands/launched_runs.h"
 #include "runner/launch/slurm_queue.h"
@@ -25,6 +26,22 @@ public:
 private:
   off_t offset = 0;
   bool begunAnew = false;
+};
+
+// What a run writes for people. If the run goes back to a checkpoint, its log is cut.
+class FollowedLog {
+public:
+  explicit FollowedLog(kj::String path): file(kj::mv(path)) {}
+
+  // Returns what has come since the last call. In a log that has been cut, that is what stands
+  // behind the lines that have stayed.
+  kj::String more();
+  // Whether the last call of more() found that the log was cut.
+  bool wasCut() const { return file.hasBegunAnew(); }
+
+private:
+  GrowingFile file;
+  kj::Vector<char> read;
 };
 
 // A run or a sweep of another process, or of a job of Slurm.
@@ -57,7 +74,8 @@ private:
   const kj::Maybe<uint> tasks;
   const kj::Maybe<kj::String> job;
   SlurmQueue queue;
-  GrowingFile said, messages;
+  FollowedLog said;
+  GrowingFile messages;
   kj::String message;          // the begin of a line of `messages`
   bool isGone = false;         // no process of the job is left
   bool hasAnswer = true;       // whether Slurm has answered

@@ -128,6 +128,11 @@ LaunchEnd endOf(const RunFolder& folder) {
     return {code.orDefault(codeOf(record.state)), kj::str(stateWord(record.state), reason)};
   }
   KJ_IF_MAYBE(each, code) return {*each, kj::str("ended with exit code ", *each)};
+  KJ_IF_MAYBE(job, slurmJobOf(folder)) {
+    if (lastHolderOf(folder) == nullptr) {
+      return {RUN_FAILED, kj::str("job ", *job, " of Slurm ended before the run began")};
+    }
+  }
   return {RUN_FAILED, kj::str("ended without an exit code: its process was killed")};
 }
 

@@ -28,5 +28,14 @@ TEST_CASE("isQueued: a job that Slurm has interrupted may wait again, and a fini
   CHECK_FALSE(isQueued(folder));
 }
 
+TEST_CASE("endOf: a job of Slurm that was cancelled in the queue has not begun its run") {
+  RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/cancelled")};
+  makeFolders(folder.path);
+  noteSlurmJob(folder, "17");
+  CHECK(endOf(folder).text == "job 17 of Slurm ended before the run began");
+  HeldRunFolder({kj::str(folder.path)});
+  CHECK(endOf(folder).text == "ended without an exit code: its process was killed");
+}
+
 }  // namespace
 }  // namespace runner

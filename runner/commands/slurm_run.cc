@@ -43,12 +43,19 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool de
   writeWhole(script, slurmScript({&experiment}, kj::arrayPtr(&folder, 1), nullptr));
   SlurmQueue queue(course.io);
   kj::String job;
-  auto submission = queue.submit(script)
-                        .then([&](kj::String&& id) {
-                          noteSlurmJob(folder, id);
-                          job = kj::mv(id);
-                        })
-                        .fork();
+  auto submission =
+      queue.submit(script)
+          .then([&](kj::String&& id) -> kj::Promise<void> {
+            job = kj::mv(id);
+            auto note = [&]() { noteSlurmJob(folder, job); };
+            KJ_IF_MAYBE(e, kj::runCatchingExceptions(note)) {
+              // Nobody would find the job, or could cancel it.
+              return queue.cancel(kj::arr(kj::str(job)))
+                  .then([e = kj::mv(*e)]() mutable -> kj::Promise<void> { return kj::mv(e); });
+            }
+            return kj::READY_NOW;
+          })
+          .fork();
   auto cancel = [&]() {
     tell("cancelling the job. Another Ctrl-C does not wait for its end");
     // Without its number, nobody could cancel it.

@@ -6,8 +6,10 @@
 #include <kj/function.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "configs/language/failure.h"
 #include "io/datasets/data_copy.h"
 #include "rpc/wire/peer.h"
 #include "rpc/wire/running_time.h"
@@ -202,6 +204,13 @@ HostAgent::Client newHostAgent(kj::AsyncIoContext& io) {
 }
 
 void serveHost() {
+  for (int fd: {STDIN_FILENO, STDOUT_FILENO}) {
+    struct stat about;
+    KJ_SYSCALL(::fstat(fd, &about));
+    if (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode) || ::isatty(fd)) continue;
+    configs::fail("`runner host` talks to `runner run` over standard input and output, which are ",
+        "not connected to it. `runner run` starts it by ssh (cluster.launcher = \"ssh\")");
+  }
   auto io = kj::setupAsyncIo();
   // Nothing but the protocol may go to standard output.
   int in, out;

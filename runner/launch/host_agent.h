@@ -12,7 +12,7 @@ HostAgent::Client newHostAgent(kj::AsyncIoContext& io);
 
 // Serves the interface HostAgent (host.capnp) over standard input and output. Returns when the
 // launcher has closed the connection or is silent. No role that it has started is left then. The
-// process must capture child exits.
+// process must capture child exits. Throws if no launcher can be at the other end of these streams.
 void serveHost();
 
 // Whether the files of this program are still those that a launcher has copied here, as far as a

@@ -331,7 +331,8 @@ void Job::closeMeeting() {
 void Job::endMeeting() {
   countTraining();
   bool again = meeting.point() == MeetingPoint::VALIDATED && meeting.repeats();
-  validating = meeting.point() == MeetingPoint::TRAINED || again;
+  bool areTrained = meeting.point() == MeetingPoint::TRAINED;
+  validating = (areTrained || again) && facts.validationRecords > 0;
   tellProgress();
   bool isOver = meeting.point() == MeetingPoint::VALIDATED && !again;
   if (isOver) epochBegin = meeting.presentStep();

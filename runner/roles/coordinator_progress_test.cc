@@ -130,6 +130,17 @@ TEST_CASE("Job: the progress shows validation, which does not change the speed o
   CHECK(lastTold(job).imagesPerS == doctest::Approx(training.imagesPerS));
 }
 
+TEST_CASE("Job: the progress shows no validation if there are no records to validate on") {
+  TestJob job("no validation");
+  job.facts->validationRecords = 0;
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  auto met = meet(first, 1, 10, MeetingPoint::TRAINED);
+  meet(second, 1, 10, MeetingPoint::TRAINED).wait(job.waitScope);
+  met.wait(job.waitScope);
+  CHECK_FALSE(lastTold(job).validating);
+}
+
 TEST_CASE("Job: the speed is that of training even if there is a validation every second") {
   TestJob job("short epochs");
   auto server = job.join(Role::SERVER, 0);

@@ -42,6 +42,12 @@ TEST_CASE("a command that prints to a full disk ends with exit code 1 and says s
   fails({PARSE_LOG, "--help"});
 }
 
+TEST_CASE("runner host without a launcher at the other end of its streams says who starts it") {
+  for (auto redirection: {"</dev/null", ">/dev/null"}) {
+    checkFailed(redirected(redirection, {RUNNER, "host"}), {"`runner run` starts it by ssh"});
+  }
+}
+
 TEST_CASE("a run that prints to a full disk trains to its end, and then says so") {
   auto runs = newFolder();
   auto cache = cacheSetting();
