@@ -63,6 +63,8 @@ struct Rounds {
   // Weights and limits depend on this number, so that a job does not change because more workers
   // could join it.
   uint usualWorkers() const { return usual > 0 ? usual : workers; }
+  // Whether each push becomes part of an update. The values that answer it then contain it.
+  bool countsEveryPush() const { return counted == ALL || counted == EACH; }
   bool isBounded() const { return counted == EACH && staleness != UNBOUNDED; }
   // Whether others may wait for a worker that has ended its steps, unless it calls rest().
   bool needsRest() const {

@@ -121,7 +121,7 @@ bool Shard::isInitialized() const {
 
 void Shard::checkPush(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient) const {
   auto& held = find(id);
-  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
+  requireRank(rank);
   KJ_REQUIRE(held.initialized, "a gradient came before the slice's initial values", id, rank);
   requireMember(rank);
   auto& worker = held.workers[rank];
@@ -194,7 +194,7 @@ uint64_t Shard::count(HeldSlice& held, uint rank, const codec::Coded& gradient) 
 }
 
 void Shard::rest(uint rank, uint64_t number) {
-  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
+  requireRank(rank);
   KJ_REQUIRE(number <= rested, "a worker rests before all others have", rank, number, rested);
   if (number < rested || rests[rank]) return;
   for (auto& held: heldSlices) {
@@ -222,6 +222,10 @@ bool Shard::endRestIfAll() {
   return true;
 }
 
+void Shard::requireRank(uint rank) const {
+  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
+}
+
 void Shard::requireMember(uint rank) const {
   if (isMember(rank)) return;
   kj::throwFatalException(
@@ -229,16 +233,15 @@ void Shard::requireMember(uint rank) const {
 }
 
 void Shard::fence(uint rank) {
-  KJ_REQUIRE(rounds.counted == Rounds::ALL || rounds.counted == Rounds::EACH,
-      "in this mode, the members of a job do not change");
-  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
+  KJ_REQUIRE(rounds.countsEveryPush(), "in this mode, the members of a job do not change");
+  requireRank(rank);
   if (memberships[rank] != Membership::MEMBER) return;
   memberships[rank] = Membership::FENCED;
   for (auto& held: heldSlices) giveBack(held, held.workers[rank]);
 }
 
 kj::Array<Shard::SliceSteps> Shard::pushedBy(uint rank) const {
-  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
+  requireRank(rank);
   return KJ_MAP(held, heldSlices) {
     return SliceSteps{SliceId(held.slice - slices.begin()), held.workers[rank].steps};
   };
@@ -262,7 +265,7 @@ void Shard::leave(uint rank) {
 }
 
 void Shard::admit(uint rank, uint64_t step) {
-  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
+  requireRank(rank);
   KJ_REQUIRE(memberships[rank] == Membership::OUTSIDE, "this worker is a member already", rank);
   for (auto& held: heldSlices) {
     KJ_REQUIRE(held.initialized && held.pushes == 0,
@@ -375,7 +378,7 @@ uint64_t Shard::slowest(const HeldSlice& held) const {
 
 Shard::Lent Shard::lend(uint rank, SliceId id) {
   auto& held = find(id);
-  KJ_REQUIRE(rank < rounds.workers, "there is no worker of this rank", rank, rounds.workers);
+  requireRank(rank);
   KJ_REQUIRE(held.initialized, "the slice has no values yet", id);
   requireMember(rank);
   auto& worker = held.workers[rank];

@@ -163,6 +163,7 @@ private:
   enum class Membership : uint8_t { MEMBER, FENCED, OUTSIDE };
 
   void visitCounts(configs::StateVisitor& visitor);
+  void requireRank(uint rank) const;
   HeldSlice& find(SliceId id);
   const HeldSlice& find(SliceId id) const;
   uint64_t count(HeldSlice& held, uint rank, const codec::Coded& gradient);

@@ -247,13 +247,11 @@ kj::Promise<void> Exchange::push(ShardSession::Client& session, const Outbox::Ca
     gradients[i].setSlice(all[i].id);
     setFloats(gradients[i], all[i].bytes, Payload::STAYS);
   }
-  return request.send().then([this, &call, bytes](
-                                 capnp::Response<ShardSession::PushPullResults>&& result) {
-    // Where every push counts, the values that answer a push contain it.
-    bool counts = handover.rounds.counted == Rounds::ALL || handover.rounds.counted == Rounds::EACH;
-    take(call, counts ? call.number + 1 : 0, answers, result);
-    handover.state.lockExclusive()->traffic[serverOf(call)].pushed_bytes += bytes;
-  });
+  return request.send().then(
+      [this, &call, bytes](capnp::Response<ShardSession::PushPullResults>&& result) {
+        take(call, handover.rounds.countsEveryPush() ? call.number + 1 : 0, answers, result);
+        handover.state.lockExclusive()->traffic[serverOf(call)].pushed_bytes += bytes;
+      });
 }
 
 // Writes an answer to `parameters`. A wrong answer ends the store, and then nobody uses

@@ -142,9 +142,7 @@ void SharedServers::take(uint shard, Server& server, const Note& note) {
       "a server answered for a slice that is not its own", shard, id);
   auto& last = lastPushes[id];
   KJ_REQUIRE(last.answered < last.pushed, "a server answered what was not pushed", shard, id);
-  // Where every push counts, the values that answer a push contain it.
-  bool counts = rounds.counted == Rounds::ALL || rounds.counted == Rounds::EACH;
-  KJ_REQUIRE(note.number >= (counts ? last.pushed : 0),
+  KJ_REQUIRE(note.number >= (rounds.countsEveryPush() ? last.pushed : 0),
       "the answer to a push has values from before the push", shard, id, note.number, last.pushed);
   KJ_REQUIRE(note.plane < server.layout.count(), "a server named a plane that it does not have",
       shard, note.plane);

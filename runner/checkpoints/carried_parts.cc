@@ -222,7 +222,9 @@ kj::Array<SavedPart> carriedShards(kj::ArrayPtr<const Bytes> parts, const rpc::P
       auto counts = copyOf<uint64_t>(valuesOf(saved.shards[0], name));
       for (auto& count: counts) count = 0;
       for (auto from: kj::indices(saved.shards)) {
-        if (from != shard && (shard > 0 || from < now.shards.size())) continue;
+        bool isOwn = from == shard;
+        bool isOfGoneShard = shard == 0 && from >= now.shards.size();
+        if (!isOwn && !isOfGoneShard) continue;
         auto more = copyOf<uint64_t>(valuesOf(saved.shards[from], name));
         KJ_REQUIRE(more.size() == counts.size(), name);
         for (auto i: kj::indices(counts)) counts[i] += more[i];

@@ -123,17 +123,18 @@ kj::Array<FoundTensor> piecesByKey(const FoundTensor& array, const SavedFiles& s
     for (auto& key: weights->arrays) all += key.values.size();
     uint64_t size = array.values.size(), border = saved.parameters_bytes;
     bool isOfParameters = size == border, isOfStatistics = size == all - border;
-    uint64_t begin = isOfParameters ? 0 : border;
+    if (border == 0 || array.type != "F32" || (!isOfParameters && !isOfStatistics)) return whole();
+    uint64_t begin = isOfParameters ? 0 : border, end = begin + size;
     uint64_t at = 0;
     for (auto& key: weights->arrays) {
-      bool isInside = at >= begin && at < begin + size;
+      uint64_t next = at + key.values.size();
       // The files may be of different checkpoints.
-      if (at < begin + size && at + key.values.size() > begin + size) return whole();
-      if (isInside && border > 0 && array.type == "F32" && (isOfParameters || isOfStatistics)) {
-        auto values = array.values.slice(at - begin, at - begin + key.values.size());
+      if (at < end && next > end) return whole();
+      if (at >= begin && at < end) {
+        auto values = array.values.slice(at - begin, next - begin);
         pieces.add(FoundTensor{kj::str(key.name), kj::str(array.type), kj::str(key.shape), values});
       }
-      at += key.values.size();
+      at = next;
     }
   }
   if (pieces.empty()) return whole();

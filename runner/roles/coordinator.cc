@@ -13,6 +13,7 @@
 #include "runner/logs/role_names.h"
 #include "runner/roles/disk_room.h"
 #include "runner/roles/disk_work.h"
+#include "runner/roles/lost_role.h"
 #include "runner/roles/member_plan.h"
 #include "runner/system/files.h"
 #include "runner/system/machine.h"
@@ -50,13 +51,6 @@ uint64_t correctOf(double accuracy, uint64_t images) {
 Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder,
     RunLog& log, kj::Timer& timer, const kj::Clock& clock, kj::Maybe<const FoundCheckpoint&> from,
     bool here, kj::Maybe<const OneThread&> oneThread)
-    : Job(loaded, facts, folder, log, timer, clock, from, here, oneThread,
-          kj::newPromiseAndFulfiller<void>(), kj::newPromiseAndFulfiller<void>()) {}
-
-Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder,
-    RunLog& log, kj::Timer& timer, const kj::Clock& clock, kj::Maybe<const FoundCheckpoint&> from,
-    bool here, kj::Maybe<const OneThread&> oneThread, kj::PromiseFulfillerPair<void> joinedPair,
-    kj::PromiseFulfillerPair<void> endedPair)
     : loaded(loaded),
       experiment(KJ_ASSERT_NONNULL(loaded.experiment)),
       facts(facts),
@@ -70,8 +64,6 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
       members(experiment.cluster.workers, experiment.cluster.seats()),
       changing(kj::Promise<void>(kj::READY_NOW).fork()),
       counted(begin),
-      allJoined(joinedPair.promise.fork()),
-      allJoinedFulfiller(kj::mv(joinedPair.fulfiller)),
       instructions(experiment.cluster.instructionSet, highestLevelOf(experiment),
           here ? 0 : experiment.cluster.workers, instructionsUntil(from)),
       meeting(experiment.cluster.seats()),
@@ -89,8 +81,6 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
           Part::AVERAGED, folder.averaged(),
           neededRoom(experiment, facts).weights_bytes + NOTES_BYTES_MAX,
           [this](kj::StringPtr reason) { reportUnsavedWeights(reason); }, oneThread),
-      ended(kj::mv(endedPair.promise)),
-      endedFulfiller(kj::mv(endedPair.fulfiller)),
       tasks(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {
   auto& cluster = experiment.cluster;
   KJ_IF_MAYBE(checkpoint, from) {
@@ -149,8 +139,8 @@ kj::Promise<void> Job::run(bool launched) {
   for (auto& path: {folder.weights(), folder.best(), folder.averaged()}) removeAbandoned(path);
   checkFolder(epochsChecked);
 
-  // The first of these promises to end ends the job. Only `ended` can end it well.
-  return kj::mv(ended)
+  // The first of these promises to end ends the job. Only `ending` can end it well.
+  return kj::mv(ending.promise)
       .exclusiveJoin(launched ? kj::Promise<void>(kj::NEVER_DONE) : watchStart())
       .exclusiveJoin(
           tellMissing(kj::min(TELL_MISSING, experiment.cluster.startTimeout_s * kj::SECONDS / 2)))
@@ -392,12 +382,7 @@ kj::Promise<void> Job::countPushes(uint epoch) {
       report(seat, event);
     }));
   }
-  return kj::joinPromises(counts.releaseAsArray())
-      .catch_([](kj::Exception&& exception) -> kj::Promise<void> {
-        // sessionGone() reports a server that is gone.
-        if (exception.getType() == kj::Exception::Type::DISCONNECTED) return kj::NEVER_DONE;
-        return kj::mv(exception);
-      });
+  return neverIfLost(kj::joinPromises(counts.releaseAsArray()));
 }
 
 void Job::finish(Seat& seat, kj::Array<float> parameters, kj::ArrayPtr<const float> statistics) {
@@ -457,7 +442,7 @@ kj::Promise<void> Job::endAll() {
       .exclusiveJoin(running.until(running.passed() + 1 * kj::SECONDS))
       // A role that leaves during the call has received it.
       .catch_([](kj::Exception&&) {})
-      .then([this]() { endedFulfiller->fulfill(); });
+      .then([this]() { ending.fulfiller->fulfill(); });
 }
 
 void Job::sessionGone(Seat& seat, uint session) {
@@ -479,7 +464,7 @@ void Job::taskFailed(kj::Exception&& exception) {
 void Job::fail(kj::String reason, kj::Exception::Type type) {
   if (over) return;
   over = true;
-  endedFulfiller->reject(kj::Exception(type, __FILE__, __LINE__, kj::mv(reason)));
+  ending.fulfiller->reject(kj::Exception(type, __FILE__, __LINE__, kj::mv(reason)));
 }
 
 void Job::record(Fill fill) {

@@ -133,6 +133,8 @@ private:
   };
 
   Seat& seatOf(Role role, uint index);
+  // The role that holds the shards.
+  Role shardHolder() const { return experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER; }
   // Resolves when the role in `seat` may call those that hold shards: all roles have joined, and
   // all that hold a shard have called this. They do so when they serve it. A run that goes on from
   // a checkpoint first gives them their parts of it, which may take long.
@@ -322,8 +324,8 @@ private:
   bool validating = false;
   bool lostRole = false;
   bool over = false;  // the job has ended, well or badly. Lost roles no longer count
-  kj::ForkedPromise<void> allJoined;
-  kj::Own<kj::PromiseFulfiller<void>> allJoinedFulfiller;
+  kj::PromiseFulfillerPair<void> allJoined = kj::newPromiseAndFulfiller<void>();
+  kj::ForkedPromise<void> whenAllJoined = allJoined.promise.fork();
   uint serving = 0;  // roles that serve their shards
   kj::PromiseFulfillerPair<void> allServe = kj::newPromiseAndFulfiller<void>();
   kj::ForkedPromise<void> whenAllServe = allServe.promise.fork();
@@ -334,14 +336,8 @@ private:
   JobSaver saver;
   SentWeights best;      // of the best epoch
   SentWeights averaged;  // their moving average
-  kj::Promise<void> ended;
-  kj::Own<kj::PromiseFulfiller<void>> endedFulfiller;
+  kj::PromiseFulfillerPair<void> ending = kj::newPromiseAndFulfiller<void>();
   kj::Own<kj::TaskSet> tasks;  // null after close()
-
-  Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolder& folder, RunLog& log,
-      kj::Timer& timer, const kj::Clock& clock, kj::Maybe<const FoundCheckpoint&> from, bool here,
-      kj::Maybe<const OneThread&> oneThread, kj::PromiseFulfillerPair<void> joinedPair,
-      kj::PromiseFulfillerPair<void> endedPair);
 };
 
 }  // namespace runner

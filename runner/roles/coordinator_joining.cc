@@ -27,10 +27,9 @@ bool isLaunched(const RunFolder& folder) {
 
 kj::Promise<void> Job::whenStarted(Seat& seat) {
   auto& kvstore = experiment.kvstore;
-  if (!kvstore.exchanges()) return allJoined.addBranch();
-  auto holder = kvstore.hasServers() ? Role::SERVER : Role::WORKER;
-  if (seat.role == holder && ++serving == experiment.shards()) allServe.fulfiller->fulfill();
-  return allJoined.addBranch().then([this]() { return whenAllServe.addBranch(); });
+  if (!kvstore.exchanges()) return whenAllJoined.addBranch();
+  if (seat.role == shardHolder() && ++serving == experiment.shards()) allServe.fulfiller->fulfill();
+  return whenAllJoined.addBranch().then([this]() { return whenAllServe.addBranch(); });
 }
 
 uint Job::takeIndex(Role role) {
@@ -96,7 +95,7 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params, kj::String ho
 
   if (seat.isMember && ++joined == expected) {
     // All are there. Only a job that goes on from a checkpoint may be without some of its workers.
-    tasks->add(leaveOutsiders().then([this]() { allJoinedFulfiller->fulfill(); }));
+    tasks->add(leaveOutsiders().then([this]() { allJoined.fulfiller->fulfill(); }));
   }
   if (!wasAgreed) reportAgreed();
 }
@@ -124,7 +123,7 @@ void Job::requireStarted(const Seat& seat) const {
 
 kj::StringPtr Job::missing() {
   // Every heartbeat asks, and there may be thousands of roles.
-  if (joined == missingAt.orDefault(joined + 1)) return missingNames;
+  if (missingAt == kj::Maybe<uint>(joined)) return missingNames;
   kj::Vector<kj::String> names;
   for (auto& seat: seats) {
     if (!seat.joined && seat.isMember) names.add(roleName(seat.role, seat.index));

@@ -8,6 +8,7 @@
 #include "runner/experiment/run_length.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/coordinator.h"
+#include "runner/roles/lost_role.h"
 #include "runner/roles/part_transfer.h"
 #include "runner/text/numbers.h"
 
@@ -42,11 +43,6 @@ private:
 struct FencedRuns: public kj::Refcounted {
   kj::Vector<capnp::Response<Member::FenceWorkerResults>> answers;
 };
-
-// A role that is gone is reported by lose().
-void unlessLost(kj::Exception&& e) {
-  if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
-}
 
 }  // namespace
 
@@ -172,11 +168,7 @@ kj::Promise<void> Job::tellServers(kj::Function<kj::Promise<void>(Member::Client
   for (auto& seat: seats) {
     if (seat.role == Role::SERVER) calls.add(call(KJ_ASSERT_NONNULL(seat.member)));
   }
-  return kj::joinPromises(calls.releaseAsArray())
-      .catch_([](kj::Exception&& e) -> kj::Promise<void> {
-        unlessLost(kj::mv(e));
-        return kj::NEVER_DONE;
-      });
+  return neverIfLost(kj::joinPromises(calls.releaseAsArray()));
 }
 
 kj::Promise<void> Job::tellMembers() {
@@ -187,8 +179,7 @@ kj::Promise<void> Job::tellMembers() {
     if (seat.role != Role::WORKER || !seat.isMember || isNew) continue;
     auto request = KJ_ASSERT_NONNULL(seat.member).setMembersRequest();
     setChanges(request.initChanges(changes.size()), changes);
-    calls.add(
-        request.send().ignoreResult().catch_([](kj::Exception&& e) { unlessLost(kj::mv(e)); }));
+    calls.add(evenIfLost(request.send().ignoreResult()));
   }
   return kj::joinPromises(calls.releaseAsArray());
 }

@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include "runner/roles/coordinator.h"
+#include "runner/roles/lost_role.h"
 #include "runner/system/reason.h"
 
 namespace runner {
@@ -39,8 +40,7 @@ kj::Promise<bool> Job::askToSave() {
         return saver.isBusy() || (saver.isForNextEpoch() && !isLastEpoch);
       })
       .catch_([](kj::Exception&& e) {
-        // sessionGone() reports a worker that is gone.
-        if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
+        unlessLost(kj::mv(e));
         return false;
       });
 }
@@ -61,12 +61,11 @@ kj::Promise<void> Job::save(uint epoch, uint64_t step) {
     endMeeting();
     return kj::READY_NOW;
   }
-  auto holders = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
   kj::Vector<Member::Client> shards;
   kj::Vector<uint> ranks;
   for (auto& seat: seats) {
     if (seat.role == Role::WORKER && seat.isMember) ranks.add(seat.index);
-    if (seat.role != holders || !experiment.kvstore.exchanges()) continue;
+    if (seat.role != shardHolder() || !experiment.kvstore.exchanges()) continue;
     shards.add(KJ_ASSERT_NONNULL(seat.member));
   }
   auto level = instructions.level().orDefault(nullptr);
@@ -76,12 +75,7 @@ kj::Promise<void> Job::save(uint epoch, uint64_t step) {
       log.events_crc32(), log.extents(), endsEpoch};
   return saver.gather(kj::mv(point), ranks.releaseAsArray(), shards.releaseAsArray())
       .then([this, step]() { return admitWaiting(step); })
-      .then([this]() { endMeeting(); },
-          [](kj::Exception&& e) {
-            if (e.getType() != kj::Exception::Type::DISCONNECTED) {
-              kj::throwFatalException(kj::mv(e));
-            }
-          });
+      .then([this]() { endMeeting(); }, unlessLost);
 }
 
 void Job::reportSaved(

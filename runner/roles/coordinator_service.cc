@@ -38,11 +38,10 @@ public:
       auto changes = job->members.changes();
       setChanges(context.getResults().initChanges(changes.size()), changes);
       if (!experiment.kvstore.exchanges()) return;
-      auto role = experiment.kvstore.hasServers() ? Role::SERVER : Role::WORKER;
       auto shards = context.getResults().initShards(experiment.shards());
       auto names = context.getResults().initNames(shards.size());
       for (uint i = 0; i < shards.size(); i++) {
-        auto& holder = job->seatOf(role, i);
+        auto& holder = job->seatOf(job->shardHolder(), i);
         shards[i].setTcp(holder.address.tcp);
         shards[i].setLocal(holder.address.local);
         names.set(i, job->nameOf(holder));

@@ -5,6 +5,7 @@
 #include "runner/logs/role_names.h"
 #include "runner/roles/confusion_message.h"
 #include "runner/roles/job_members.h"
+#include "runner/roles/lost_role.h"
 #include "runner/roles/part_transfer.h"
 #include "runner/roles/shard_saver.h"
 #include "runner/system/reason.h"
@@ -272,14 +273,9 @@ kj::Maybe<kj::Array<kj::byte>> IoThread::enter() {
         [this, &membership](capnp::Response<Session::EnterResults>&&) {
           return fetchPart(membership.session(), {Part::WORKER, rank});
         });
-    auto fetched = entered.then(
-        [](kj::Array<kj::byte> part) -> kj::Promise<Bytes> { return Bytes(kj::mv(part)); },
-        [&there](kj::Exception&& e) -> kj::Promise<Bytes> {
-          if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
-          // `ended` explains that better.
-          return kj::NEVER_DONE;
-        });
-    return over.exclusiveJoin(kj::mv(fetched));
+    auto fetched = entered.then([](kj::Array<kj::byte> part) { return Bytes(kj::mv(part)); });
+    // If the coordinator is gone, `ended` says so in plain words.
+    return over.exclusiveJoin(neverIfLost(kj::mv(fetched)));
   });
 }
 
@@ -408,14 +404,8 @@ void IoThread::finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const f
     auto refused =
         there.sending
             .then([request = kj::mv(request)]() mutable { return request.send().ignoreResult(); })
-            .then([]() -> kj::Promise<void> { return kj::NEVER_DONE; },
-                [](kj::Exception&& e) -> kj::Promise<void> {
-                  if (e.getType() == kj::Exception::Type::DISCONNECTED) {
-                    return kj::NEVER_DONE;
-                  }
-                  return kj::mv(e);
-                });
-    return there.ended.addBranch().exclusiveJoin(kj::mv(refused));
+            .then([]() -> kj::Promise<void> { return kj::NEVER_DONE; });
+    return there.ended.addBranch().exclusiveJoin(neverIfLost(kj::mv(refused)));
   });
 }
 

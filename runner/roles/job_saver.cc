@@ -7,6 +7,7 @@
 #include "runner/checkpoints/safetensors.h"
 #include "runner/checkpoints/weights.h"
 #include "runner/roles/disk_work.h"
+#include "runner/roles/lost_role.h"
 #include "runner/system/reason.h"
 
 namespace runner {
@@ -101,7 +102,7 @@ kj::Promise<void> JobSaver::ask(
           return kj::tuple(response.getAnswer(), response.getStep());
         },
         [](kj::Exception&& e) -> Answer {
-          if (e.getType() != kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
+          unlessLost(kj::mv(e));
           return nullptr;
         });
   };
@@ -128,10 +129,7 @@ kj::Promise<void> JobSaver::ask(
             auto request = workers[i].decideRequest();
             request.setStep(step);
             request.setSave(all);
-            told.add(request.send().ignoreResult().catch_([](kj::Exception&& e) {
-              if (e.getType() == kj::Exception::Type::DISCONNECTED) return;
-              kj::throwFatalException(kj::mv(e));
-            }));
+            told.add(evenIfLost(request.send().ignoreResult()));
           }
         }
         return kj::joinPromises(told.releaseAsArray())
@@ -154,7 +152,7 @@ kj::Promise<void> JobSaver::gather(
   next = step;
   return whenIdle().then([this, step, point = kj::mv(point), ranks = kj::mv(ranks),
                              shards = kj::mv(shards)]() mutable -> kj::Promise<void> {
-    if (step >= asked.orDefault(step + 1)) asked = nullptr;
+    forgetAskedUpTo(step);
     bool isAbandoned = next == nullptr;
     next = nullptr;
     if (isAbandoned) return kj::READY_NOW;
@@ -172,8 +170,14 @@ kj::Promise<void> JobSaver::gather(
   });
 }
 
+void JobSaver::forgetAskedUpTo(uint64_t step) {
+  KJ_IF_MAYBE(at, asked) {
+    if (*at <= step) asked = nullptr;
+  }
+}
+
 void JobSaver::giveUp(uint64_t step) {
-  if (step >= asked.orDefault(step + 1)) asked = nullptr;
+  forgetAskedUpTo(step);
   abandoned = step;
 }
 

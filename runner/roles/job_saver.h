@@ -84,6 +84,8 @@ private:
   };
 
   kj::Promise<void> ask(kj::Array<Member::Client> workers, uint64_t furthest, uint attempt);
+  // The workers have come to `step`, where they may have been asked to stop.
+  void forgetAskedUpTo(uint64_t step);
   void writeIfWhole();
   void end();
   kj::Array<CheckpointFile> filesOf(const Gathering& gathering);

@@ -13,12 +13,13 @@ Validation::Validation(WorkerParts& parts, TrainingState& state, WorkerReports& 
       parts(kj::max(parts.experiment.cluster.workers, parts.rank + 1)),
       meanLogits(nn::zeros(parts.experiment.data.batchSize * size_t(parts.facts.graph.classes))) {}
 
-void Validation::run(uint newPart, uint newParts, kj::ArrayPtr<const io::View> views, bool isLast) {
+void Validation::run(
+    uint newPart, uint newParts, kj::ArrayPtr<const io::View> views, bool mayBeLast) {
   state.sums = {};
   inTopK = 0;
   confusion.clear();
   bool isWhole = worker.experiment.data.eachValidatesAll();
-  countsConfusion = isLast && (!isWhole || newPart == 0);
+  countsConfusion = mayBeLast && (!isWhole || newPart == 0);
   KJ_IF_MAYBE(own, worker.trainer) own->restartSums();
   auto& batcher = worker.batches->ofValidation();
   if (newPart != part || newParts != parts) {

@@ -16,10 +16,12 @@ public:
 
   // Validates part number `part` of `parts` with the program's present weights, from each of
   // `views`. `state.sums` are the results of this part then. Reports records that cannot be read.
-  void run(uint part, uint parts, kj::ArrayPtr<const io::View> views, bool isLast);
+  // Counts the confusion only if this `mayBeLast`, because that takes time and only the confusion
+  // of the run's last validation is shown.
+  void run(uint part, uint parts, kj::ArrayPtr<const io::View> views, bool mayBeLast);
 
-  // Returns the confusion of that part if it was the last validation of the run. Otherwise, and if
-  // another worker has counted the same records, it is empty.
+  // Returns the confusion of that part if run() has counted it. Otherwise, and if another worker
+  // has counted the same records, it is empty.
   kj::Array<nn::ConfusionCell> cells() const { return confusion.cells(); }
 
 private:

@@ -301,7 +301,7 @@ private:
       isDue = isDue || (state.step > 0 && state.step % *every == 0);
     }
     if (stops.isAsked(state.step)) isDue = ioThread->isToBeSaved(state.step) || isDue;
-    bool saves = isDue && state.step != savedAt.orDefault(state.step + 1);
+    bool saves = isDue && savedAt != kj::Maybe<uint64_t>(state.step);
     if (saves) save();
     savesNext = false;
     stops.goOn(state.step);
@@ -504,10 +504,10 @@ private:
 
     auto views = experiment.data.views(isLastEpoch);
     // Unless this epoch turns out to be better than the best one.
-    bool isProbablyLast = isLastEpoch || whyEndsEarly(epoch) != nullptr;
+    bool mayBeLast = isLastEpoch || whyEndsEarly(epoch) != nullptr;
     auto all = kj::mv(trained);
     do {
-      validation.run(all.part, all.parts, views, isProbablyLast);
+      validation.run(all.part, all.parts, views, mayBeLast);
       all = ioThread->meet(
           epoch, state.step, MeetingPoint::VALIDATED, state.sums, nullptr, validation.cells());
     } while (all.again);
