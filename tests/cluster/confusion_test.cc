@@ -33,6 +33,7 @@ TEST_CASE("confusion.csv covers the held-out records if the run validates on the
   auto run = train(MLP, {"train.steps=5", "data.validate_on=held_out", "data.held_out=1000",
                             "cluster.launcher=inline"});
   confusionOf(run);
+  CHECK(contains(readFile(kj::str(run.folder, "/report.html")), "1000 images of 10 classes"));
 }
 
 TEST_CASE("the report of a run has its classes, and runner table names a damaged confusion.csv") {

@@ -161,16 +161,21 @@ TEST_CASE("a run that lost a role, or was interrupted, ends as one that nobody d
   ResumableRun undisturbed(nullptr);
   Left unbroken(undisturbed, undisturbed.train());
   ResumableRun run(nullptr);
+  uint kills = 0;
   for (auto victim: {"coordinator --index=0"_kj, "server --index=1"_kj, "worker --index=0"_kj}) {
     CAPTURE(victim);
     auto command = run.start({RESUME});
     REQUIRE(command->waitForOutput("Epoch"));
     for (auto& process: processesWith(kj::str("--folder=", run.folder))) {
-      if (contains(process.commandLine, kj::str("--role=", victim))) ::kill(process.pid, SIGKILL);
+      if (!contains(process.commandLine, kj::str("--role=", victim))) continue;
+      ::kill(process.pid, SIGKILL);
+      kills++;
     }
     auto ended = command->wait();
     CHECK((ended.exitCode == 1 || ended.exitCode == 0));
   }
+  // A run may be faster than the signal.
+  CHECK(kills > 0);
   auto command = run.start({RESUME});
   REQUIRE(command->waitForOutput("Epoch"));
   command->killGroup(SIGINT);
@@ -194,11 +199,12 @@ TEST_CASE("--resume begins a run if there is none, and shows the result of one t
 
 TEST_CASE("--resume prefers the run with the highest number to the same run of a sweep") {
   ResumableRun run(nullptr);
-  CHECK(run.start({"--sweep", "train.seed=1"})->wait().exitCode == 0);
+  auto swept = run.start({"--sweep", "train.seed=1"})->wait();
+  CHECK(swept.exitCode == 0);
   run.trainUntil(SAVED, 1);
   auto resumed = run.resume();
   CHECK(contains(run.read("events.jsonl"), "\"finished\":{"));
-  CHECK(resumed.weightsSha256.size() == 64);
+  CHECK(contains(swept.output, resumed.weightsSha256));
 }
 
 TEST_CASE("--resume says that earlier runs had other values, before it begins a new one") {
