@@ -17,8 +17,56 @@ namespace {
 // How often the workers are asked to stop, each time at a step further ahead.
 constexpr uint ATTEMPTS = 8;
 
-// What a worker answers to stopAt(). Null if it is lost.
-using Answer = kj::Maybe<kj::Tuple<StopAnswer, uint64_t>>;
+// What the workers that are still there have answered to stopAt().
+struct Answers {
+  kj::Vector<Member::Client> present, agreed;
+  bool epochEnds = false;  // for one of them, before that step
+  bool haveBegun = true;   // all of them
+  uint64_t furthest = 0;   // how many steps one of them has begun
+
+  bool allAgree() const { return agreed.size() == present.size(); }
+};
+
+kj::Promise<Answers> stopAt(kj::Array<Member::Client> workers, uint64_t step) {
+  using Response = capnp::Response<Member::StopAtResults>;
+  auto calls = KJ_MAP(worker, workers) {
+    auto request = worker.stopAtRequest();
+    request.setStep(step);
+    return request.send().then(
+        [](Response&& response) -> kj::Maybe<Response> { return kj::mv(response); },
+        [](kj::Exception&& e) -> kj::Maybe<Response> {
+          unlessLost(kj::mv(e));
+          return nullptr;
+        });
+  };
+  return kj::joinPromises(kj::mv(calls))
+      .then([workers = kj::mv(workers)](kj::Array<kj::Maybe<Response>> responses) mutable {
+        Answers answers;
+        for (auto i: kj::indices(responses)) {
+          KJ_IF_MAYBE(response, responses[i]) {
+            bool agrees = response->getAnswer() == StopAnswer::YES;
+            bool ends = response->getAnswer() == StopAnswer::EPOCH_ENDS;
+            answers.epochEnds = answers.epochEnds || ends;
+            answers.haveBegun = answers.haveBegun && (agrees || response->getStep() > 0);
+            answers.furthest = kj::max(answers.furthest, response->getStep());
+            answers.present.add(workers[i]);
+            if (agrees) answers.agreed.add(workers[i]);
+          }
+        }
+        return answers;
+      });
+}
+
+// Tells the workers that wait at `step` whether they are saved there.
+kj::Promise<void> decide(Answers& answers, uint64_t step) {
+  auto told = KJ_MAP(worker, answers.agreed) {
+    auto request = worker.decideRequest();
+    request.setStep(step);
+    request.setSave(answers.allAgree());
+    return evenIfLost(request.send().ignoreResult());
+  };
+  return kj::joinPromises(kj::mv(told));
+}
 
 // Returns the floats of the array with this name in a worker's part.
 kj::ArrayPtr<const float> floatsIn(
@@ -94,56 +142,19 @@ kj::Promise<void> JobSaver::ask(
     kj::Array<Member::Client> workers, uint64_t furthest, uint attempt) {
   uint64_t step = furthest + (2u << attempt);
   asked = step;
-  auto calls = KJ_MAP(worker, workers) {
-    auto request = worker.stopAtRequest();
-    request.setStep(step);
-    return request.send().then(
-        [](capnp::Response<Member::StopAtResults>&& response) -> Answer {
-          return kj::tuple(response.getAnswer(), response.getStep());
-        },
-        [](kj::Exception&& e) -> Answer {
-          unlessLost(kj::mv(e));
-          return nullptr;
-        });
-  };
-  return kj::joinPromises(kj::mv(calls))
-      .then([this, workers = kj::mv(workers), step, attempt](
-                auto answers) mutable -> kj::Promise<void> {
-        bool all = true, ends = false, haveBegun = true;
-        uint64_t furthest = 0;
-        kj::Vector<Member::Client> present;
-        for (auto i: kj::indices(answers)) {
-          KJ_IF_MAYBE(answer, answers[i]) {
-            bool agrees = kj::get<0>(*answer) == StopAnswer::YES;
-            all = all && agrees;
-            ends = ends || kj::get<0>(*answer) == StopAnswer::EPOCH_ENDS;
-            haveBegun = haveBegun && (agrees || kj::get<1>(*answer) > 0);
-            furthest = kj::max(furthest, kj::get<1>(*answer));
-            present.add(workers[i]);
-          }
-        }
-        kj::Vector<kj::Promise<void>> told;
-        for (auto i: kj::indices(answers)) {
-          KJ_IF_MAYBE(answer, answers[i]) {
-            if (kj::get<0>(*answer) != StopAnswer::YES) continue;
-            auto request = workers[i].decideRequest();
-            request.setStep(step);
-            request.setSave(all);
-            told.add(evenIfLost(request.send().ignoreResult()));
-          }
-        }
-        return kj::joinPromises(told.releaseAsArray())
-            .then([this, all, ends, haveBegun, furthest, attempt,
-                      present = kj::mv(present)]() mutable -> kj::Promise<void> {
-              if (all && present.size() > 0) return kj::READY_NOW;
-              if (!ends && attempt < ATTEMPTS && present.size() > 0) {
-                return ask(present.releaseAsArray(), furthest, attempt + 1);
-              }
-              nextEpoch = nextEpoch || haveBegun;
-              asked = nullptr;
-              return kj::READY_NOW;
-            });
-      });
+  return stopAt(kj::mv(workers), step).then([this, step, attempt](Answers&& answers) {
+    auto told = decide(answers, step);
+    return told.then([this, attempt, answers = kj::mv(answers)]() mutable -> kj::Promise<void> {
+      auto& present = answers.present;
+      if (answers.allAgree() && present.size() > 0) return kj::READY_NOW;
+      if (!answers.epochEnds && attempt < ATTEMPTS && present.size() > 0) {
+        return ask(present.releaseAsArray(), answers.furthest, attempt + 1);
+      }
+      nextEpoch = nextEpoch || answers.haveBegun;
+      asked = nullptr;
+      return kj::READY_NOW;
+    });
+  });
 }
 
 kj::Promise<void> JobSaver::gather(
