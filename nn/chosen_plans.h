@@ -10,6 +10,7 @@ namespace nn {
 
 // All functions can be called from any thread.
 
+// The plan that a device has chosen for a problem.
 struct ChosenPlan {
   kj::String problem;  // what is computed, on which device, with which libraries. One line
   kj::String name;     // of the plan

@@ -31,6 +31,11 @@ struct BatchResult {
     images += other.images;
     inTopK += other.inTopK;
   }
+
+  // Means over the images. Not a number without images.
+  double meanLoss() const { return lossSum / images; }
+  double accuracy() const { return double(correct) / images; }
+  double topKAccuracy() const { return double(inTopK) / images; }
 };
 
 class ValueRules;  // see value_rules.h
@@ -166,6 +171,7 @@ inline void backwardAll(
 //   AUTO  on processors: what automaticPrecision() in nn/cpu/cpu.h says.
 enum class Precision { FP32, TF32, BF16, FP16, AUTO };
 
+// What a backend needs to know beside the graph.
 struct ProgramOptions {
   uint batchSize;                         // rows of a batch
   uint threads = 1;                       // threads that share the images of a batch

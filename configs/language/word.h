@@ -6,6 +6,7 @@
 
 namespace configs {
 
+// A row: the word, what the manual says of it, and its value.
 template <typename T>
 struct Word {
   const char* name;

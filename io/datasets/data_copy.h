@@ -10,6 +10,7 @@
 
 namespace io {
 
+// A file of packed records, by its name in their folder.
 struct PackedFile {
   kj::String name;
   uint64_t size_bytes;

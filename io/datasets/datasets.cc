@@ -53,86 +53,109 @@ kj::String realPath(kj::StringPtr path) {
   return kj::str(real + 1);
 }
 
+// The checksum of all that the records of a data set depend on.
+class RecordsDigest {
+public:
+  // `remote` are the files at the addresses of `config`.
+  RecordsDigest(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote)
+      : config(config), remote(remote) {}
+
+  void add(kj::StringPtr line) {
+    sum.update(line.asBytes());
+    sum.update(kj::StringPtr("\n").asBytes());
+  }
+
+  // Files that were unpacked or copied together may have the same size and time.
+  void addFile(kj::StringPtr path) {
+    add(realPath(path));
+    add(identityOf(path));
+  }
+
+  void addPlace(const ImagePlace& place) {
+    bool isRemote = isAddress(place.images);
+    bool isFolder = !isRemote && pathKind(place.images) == PathKind::FOLDER;
+    if (isRemote) {
+      add(place.images);
+      add(identityOf(remote, place.images));
+    } else if (isFolder) {
+      add(realPath(place.images));
+    } else {
+      addFile(place.images);
+    }
+    KJ_IF_MAYBE(labels, place.labels) {
+      add(place.isChosen ? "chosen" : "");
+      addFile(*labels);
+    }
+    KJ_IF_MAYBE(kit, place.kit) addFile(*kit);
+    if (isFolder) addImagesIn(place.images);
+  }
+
+  // Returns the digits. To be called once. 64 bits are enough: no two data sets of one user will
+  // have the same.
+  kj::String finish() { return kj::heapString(kj::encodeHex(sum.finish()).slice(0, 16)); }
+
+private:
+  // Other files must not count. The folder may hold the cache and the folders of runs, which change
+  // all the time.
+  void addImagesIn(kj::StringPtr folder) {
+    auto below = allBelow(folder);
+    for (auto& name: below.files) {
+      if (!isNamedForImport(name)) continue;
+      auto path = kj::str(folder, "/", name);
+      add(name);
+      add(identityOf(path));
+      // Permissions change neither size nor time. An import leaves out what it may not read.
+      bool isLeftOut = config.onBadRecord == BadRecordPolicy::SKIP && !isReadable(path);
+      if (isLeftOut) add("unreadable");
+    }
+    // Images may be missing because of these.
+    for (auto list: {&below.notRegular, &below.unreadable}) {
+      add(kj::str(list->size()));
+      for (auto& name: *list) add(name);
+    }
+  }
+
+  const DataConfig& config;
+  kj::ArrayPtr<const RemoteFile> remote;
+  Sha256 sum;
+};
+
 // Returns the name of the folder in the cache. It changes whenever the records would change.
 // `remote` are the files at the addresses of `config`.
 kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote) {
-  Sha256 sum;
-  auto add = [&](kj::StringPtr line) {
-    sum.update(line.asBytes());
-    sum.update(kj::StringPtr("\n").asBytes());
-  };
-  // Files that were unpacked or copied together may have the same size and time.
-  auto addFile = [&](kj::StringPtr path) {
-    add(realPath(path));
-    add(identityOf(path));
-  };
+  RecordsDigest digest(config, remote);
+  auto& source = *config.dataset->source;
   // Increase this number when the import of the same files gives other records or other warnings.
-  add(config.dataset->source->format == DatasetSource::FOLDER ? "import 8" : "import 1");
+  digest.add(source.format == DatasetSource::FOLDER ? "import 9" : "import 1");
   auto encoding = configs::nameIn(ENCODINGS, config.encoding);
-  add(kj::str(config.dataset->name, " ", encoding, " ", config.resizeShortSide));
-  if (config.classes.size() > 0) add(kj::str("classes ", kj::strArray(config.classes, "\n")));
+  digest.add(kj::str(config.dataset->name, " ", encoding, " ", config.resizeShortSide));
+  if (config.classes.size() > 0) {
+    digest.add(kj::str("classes ", kj::strArray(config.classes, "\n")));
+  }
   bool isChecked = true;
-  for (auto& file: config.dataset->source->files) {
-    add(file.sha256 == nullptr ? kj::str(file.size) : kj::str(file.sha256));
+  for (auto& file: source.files) {
+    digest.add(file.sha256 == nullptr ? kj::str(file.size) : kj::str(file.sha256));
     isChecked = isChecked && file.sha256 != nullptr;
   }
-  KJ_IF_MAYBE(source, config.source) {
+  KJ_IF_MAYBE(place, config.source) {
     // Nothing else tells the files of one source from those of another one.
-    if (!isChecked && isAddress(*source)) add(*source);
-    if (!isChecked && !isAddress(*source)) addFile(*source);
+    if (!isChecked && isAddress(*place)) digest.add(*place);
+    if (!isChecked && !isAddress(*place)) digest.addFile(*place);
   }
-  if (!config.dataset->source->isFixed() && config.dataset->source->format == DatasetSource::IDX) {
-    for (auto& path: findIdxFiles(config, configs::environment("RUNNER_DATASETS"))) {
-      addFile(path);
-    }
+  auto datasets = configs::environment("RUNNER_DATASETS");
+  if (!source.isFixed() && source.format == DatasetSource::IDX) {
+    for (auto& path: findIdxFiles(config, datasets)) digest.addFile(path);
   }
-  if (config.dataset->source->format == DatasetSource::FOLDER) {
-    add(config.onBadRecord == BadRecordPolicy::FAIL ? "fail" : "skip");
-    auto addPlace = [&](const ImagePlace& place) {
-      bool isRemote = isAddress(place.images);
-      bool isFolder = !isRemote && pathKind(place.images) == PathKind::FOLDER;
-      if (isRemote) {
-        add(place.images);
-        add(identityOf(remote, place.images));
-      } else {
-        add(realPath(place.images));
-        if (!isFolder) add(identityOf(place.images));
-      }
-      KJ_IF_MAYBE(labels, place.labels) {
-        add(place.isChosen ? "chosen" : "");
-        addFile(*labels);
-      }
-      KJ_IF_MAYBE(kit, place.kit) addFile(*kit);
-      if (!isFolder) return;
-      // Other files must not count. The folder may hold the cache and the folders of runs, which
-      // change all the time.
-      auto below = allBelow(place.images);
-      for (auto& name: below.files) {
-        if (!isNamedForImport(name)) continue;
-        auto path = kj::str(place.images, "/", name);
-        add(name);
-        add(identityOf(path));
-        // Permissions change neither size nor time. An import leaves out what it may not read.
-        bool isLeftOut = config.onBadRecord == BadRecordPolicy::SKIP && !isReadable(path);
-        if (isLeftOut) add("unreadable");
-      }
-      // Images may be missing because of these.
-      for (auto list: {&below.notRegular, &below.unreadable}) {
-        add(kj::str(list->size()));
-        for (auto& name: *list) add(name);
-      }
-    };
-    auto datasets = configs::environment("RUNNER_DATASETS");
-    addPlace(findImages(config, datasets));
+  if (source.format == DatasetSource::FOLDER) {
+    digest.add(config.onBadRecord == BadRecordPolicy::FAIL ? "fail" : "skip");
+    digest.addPlace(findImages(config, datasets));
     KJ_IF_MAYBE(place, findValidationImages(config, datasets)) {
-      add("validation");
-      addPlace(*place);
+      digest.add("validation");
+      digest.addPlace(*place);
     }
-    KJ_IF_MAYBE(path, config.classNames) addFile(*path);
+    KJ_IF_MAYBE(path, config.classNames) digest.addFile(*path);
   }
-  // 64 bits are enough: no two data sets of one user will have the same.
-  auto digest = kj::encodeHex(sum.finish());
-  return kj::str(config.dataset->name, "-", encoding, "-", digest.slice(0, 16));
+  return kj::str(config.dataset->name, "-", encoding, "-", digest.finish());
 }
 
 // Takes the lock of `path`, which lasts until the result is destroyed. The file stays. A lock of

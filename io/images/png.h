@@ -11,6 +11,7 @@ namespace io {
 // Whether a file begins as PNG files do.
 bool isPng(kj::ArrayPtr<const kj::byte> file);
 
+// The pixels of a PNG file.
 struct PngImage {
   ImageShape shape;            // with 3 channels
   kj::Array<kj::byte> pixels;  // H×W×C

@@ -67,6 +67,7 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 40 && offsetof(RecordHeader, crc) == 32);
 
+// The value of DESCRIPTION_KEY, likewise.
 struct Description {
   char magic[4];
   uint32_t version;

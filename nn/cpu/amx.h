@@ -90,6 +90,7 @@ inline size_t amxPaddedWidth(const AmxWindow& w) {
   return (used > w.inWidth + w.pad ? used : w.inWidth + w.pad) + AMX_RUN;
 }
 
+// The loops on tiles for groups of one size.
 struct AmxLoops {
   size_t images;  // of a group: 16 or 32
 

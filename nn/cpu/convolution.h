@@ -18,6 +18,7 @@ struct InputLayouts {
   Layout weights;
 };
 
+// What a convolution, or a dense layer that is computed as one, is prepared for.
 struct ConvolutionShape {
   Conv2d op;
   Shape in;

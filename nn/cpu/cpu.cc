@@ -34,8 +34,8 @@ bool winsBySmallGroups(uint images) {
 
 const Kernels& kernelsFor(Element element, uint images) {
   auto level = instructionSet();
-  if (level == "avx2") return AVX2_KERNELS;
-  if (level != "avx512_amx" || element != Element::BFLOAT16) return AVX512_KERNELS;
+  if (level == AVX2) return AVX2_KERNELS;
+  if (level != AMX || element != Element::BFLOAT16) return AVX512_KERNELS;
   // Less than half a group would cost more than it gains.
   constexpr uint IMAGES_MIN = 8;
   if (images < IMAGES_MIN) return AVX512_KERNELS;
@@ -254,7 +254,7 @@ const Backend CPU = {
 };
 
 Precision automaticPrecision(kj::StringPtr level) {
-  return level == "avx512_amx" ? Precision::BF16 : Precision::FP32;
+  return level == AMX ? Precision::BF16 : Precision::FP32;
 }
 
 void requirePrecision(Precision precision) {

@@ -16,11 +16,6 @@ namespace nn {
 
 namespace {
 
-// In the order of what they add.
-constexpr kj::StringPtr AVX2 = "avx2"_kj;
-constexpr kj::StringPtr AVX512 = "avx512"_kj;
-constexpr kj::StringPtr AMX = "avx512_amx"_kj;
-
 // Which of "avx512" and "avx512_amx" is fixed for this process. oneDNN fixes whether there is
 // AVX-512 at all.
 enum class Fixed { NOTHING, AVX512, AMX };

@@ -11,6 +11,11 @@
 
 namespace nn {
 
+// The levels, in the order of what they add.
+constexpr kj::StringPtr AVX2 = "avx2"_kj;
+constexpr kj::StringPtr AVX512 = "avx512"_kj;
+constexpr kj::StringPtr AMX = "avx512_amx"_kj;
+
 // Returns the highest level that this processor has and DNNL_MAX_CPU_ISA allows. Unlike
 // instructionSet(), leaves the choice open. Throws FAILED if there is not even AVX2.
 kj::StringPtr offeredInstructionSet();

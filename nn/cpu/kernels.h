@@ -127,6 +127,7 @@ struct ValueKernels {
   void (*round)(const float* from, void* to, Write write, size_t count);
 };
 
+// The kernels of one instruction set. For AMX there is one table for each size of a group.
 struct Kernels {
   unsigned block;  // channels
   unsigned group;  // images that lie together: 1, or 16 or 32 for AMX

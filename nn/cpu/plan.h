@@ -18,6 +18,7 @@ struct StagePlan {
   kj::Array<kj::Array<const Chunk>> chunks;  // of each lane
 };
 
+// How a segment of the graph runs forward and backward.
 struct SegmentPlan {
   // These tasks come first. The stages follow after a barrier.
   kj::Vector<kj::Own<BatchTask>> prepareForward;

@@ -27,6 +27,8 @@ struct Storage {
   kj::Maybe<Buffer&> logitsGradient;  // of the loss's input: made by the forward pass
 };
 
+// Collects the tasks of one phase in `plan`. addForward() sets the `storage` of each unit, and
+// addBackward() reads it. In the end, planFor() completes `plan` and takes it.
 class PlanBuilder {
 public:
   PlanBuilder(const Graph& graph, Phase phase, uint images, uint lanes, const Kernels& kernels,

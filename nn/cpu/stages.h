@@ -28,6 +28,7 @@ struct StagedUnit: public Unit {
   uint backwardAt = 0;  // the stage of its backward tasks
 };
 
+// The units of a graph, and the stages of its segments.
 struct Stages {
   kj::Array<StagedUnit> units;  // in the order of the nodes
   kj::Array<Range> forward;     // of each segment

@@ -28,6 +28,7 @@ struct TileRun {
   size_t first, count, panel;
 };
 
+// Tiles that go through the products together: one run for each size, on `panels` panels.
 struct TileGroup {
   TileRun runs[4];
   size_t panels;

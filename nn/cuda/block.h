@@ -46,6 +46,7 @@ public:
 // result depends on the order.
 enum class Order : uint8_t { ASCENDING, DESCENDING };
 
+// The block of a kernel that runs on a host.
 class HostBlock {
 public:
   HostBlock(uint32_t index, const Grid& grid, Order order, void* memory)

@@ -42,6 +42,7 @@ struct ConvolutionProblem {
   bool deterministic;  // only algorithms that give the same bits every time
 };
 
+// Which of the arrays of a convolution is computed from the other two: see Device::run().
 enum class Direction { FORWARD, BACKWARD_DATA, BACKWARD_FILTERS };
 
 // How the library of a device will run a convolution.

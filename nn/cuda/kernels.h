@@ -68,6 +68,7 @@ struct Augment {
   std::array<View, 1> views() const { return {to}; }
 };
 
+// to = from, with zeros as padding.
 struct ImportFilters {
   static constexpr const char* NAME = "import_filters";
   Element element;
@@ -289,6 +290,7 @@ struct FinishColumns {
 
 // ---- pools: windows as nn::Pool has them
 
+// The windows of a pool: from planes of `in` to planes of `out`.
 struct Windows {
   Plane in;
   Plane out;
@@ -307,6 +309,7 @@ struct PoolMax {
   uint8_t* places;
   std::array<View, 2> views() const { return {y, x}; }
 };
+// dx (+)= dy, at the places that PoolMax has written.
 struct PoolMaxBackward {
   static constexpr const char* NAME = "pool_max_backward";
   Element element;
@@ -317,6 +320,7 @@ struct PoolMaxBackward {
   bool adds;
   std::array<View, 2> views() const { return {dx, dy}; }
 };
+// y = the sums of the windows / kernel².
 struct PoolAverage {
   static constexpr const char* NAME = "pool_average";
   Element element;
@@ -325,6 +329,7 @@ struct PoolAverage {
   View y;
   std::array<View, 2> views() const { return {y, x}; }
 };
+// dx (+)= dy / kernel², at all places of its window.
 struct PoolAverageBackward {
   static constexpr const char* NAME = "pool_average_backward";
   Element element;

@@ -7,6 +7,7 @@ namespace nn::cuda {
 
 struct Handles;  // handles.h
 
+// A plan that the device can find again by its name.
 class LibraryPlan: public ConvolutionPlan {
 public:
   // Returns the name of the plan, in one line. From this name the library makes the same plan

@@ -20,6 +20,7 @@ struct DeviceArrays {
   float* logits;    // N×classes
 };
 
+// How the work of a program is computed.
 struct LoweringOptions {
   Element element;     // of values
   bool tensorFloats;   // see ConvolutionProblem

@@ -11,6 +11,7 @@ namespace nn::cuda {
 
 // ---- values
 
+// N neighbouring channels of a pixel, which a thread reads or writes at once.
 template <typename T, unsigned N>
 struct alignas(N * sizeof(T)) Pack {
   T values[N];

@@ -9,12 +9,14 @@ namespace nn::cuda {
 
 using kj::uint;
 
+// A GPU of this machine.
 struct Gpu {
   kj::String name;        // "NVIDIA H100 80GB HBM3"
   uint64_t memory_bytes;  // all of it
   uint major, minor;      // compute capability: 9 and 0
 };
 
+// The GPUs that a program can run on, or why there are none.
 struct Presence {
   kj::Array<Gpu> gpus;  // `cuda:0`, `cuda:1`, …
   kj::String whyNone;   // "no GPU found (no driver)"; empty if there are any

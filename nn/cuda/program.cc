@@ -183,13 +183,7 @@ public:
   }
 
   void forward(Phase phase, uint segment) override {
-    input.require(phase);
-    if (segment == 0) bring();
-    last = phase;
-    if (updater == nullptr) {
-      flatParameters.upload(*device, graph.segments[segment].parameters);
-    }
-    replayForward(phase, segment);
+    forwardWith(phase, segment, flatParameters.onHost());
   }
 
   void forwardWith(Phase phase, uint segment, kj::ArrayPtr<const float> all) override {
@@ -197,13 +191,10 @@ public:
     if (segment == 0) bring();
     last = phase;
     auto [begin, end] = graph.segments[segment].parameters;
-    if (begin < end) {
+    // A program that trains by itself has the newest parameters on the device.
+    if (updater == nullptr && begin < end) {
       device->upload(flatParameters.onDevice() + begin, all.slice(begin, end).asBytes());
     }
-    replayForward(phase, segment);
-  }
-
-  void replayForward(Phase phase, uint segment) {
     if (phase == Phase::VALIDATE && updater != nullptr) {
       // Validation waits for nothing between its segments, so all are one recording.
       if (segment == 0) device->replay(*wholeValidation);

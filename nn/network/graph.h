@@ -48,6 +48,7 @@ struct Range {
   uint64_t size() const { return end - begin; }
 };
 
+// An op of the graph, with its inputs and what belongs to it in the graph's arrays.
 struct Node {
   kj::String name;  // unique in the graph
   Op op;

@@ -26,26 +26,33 @@ uint64_t wholeUpdates(double updates) {
   return updates >= 0x1p63 ? uint64_t(1) << 63 : uint64_t(updates);
 }
 
+// A number of updates, which may be given in epochs.
+struct Period {
+  kj::Maybe<double> epochs;
+  kj::Maybe<int64_t> steps;  // used without epochs
+
+  uint64_t updates(const RunLength& run) const {
+    KJ_IF_MAYBE(e, epochs) return run.updatesIn(*e);
+    return uint64_t(steps.orDefault(1));
+  }
+};
+
 class Constant final: public Schedule {
 public:
   double factor(uint64_t, const RunLength&) const override { return 1; }
 };
 
-// times `by` after every so many epochs or updates, until `stop`.
+// times `by` after each period, until `stop`.
 class Factor final: public Schedule {
 public:
-  Factor(kj::Maybe<double> epochs, uint64_t steps, double by, double stop)
-      : epochs(epochs), steps(steps), by(by), stop(stop) {}
+  Factor(Period every, double by, double stop): every(every), by(by), stop(stop) {}
 
   double factor(uint64_t update, const RunLength& run) const override {
-    uint64_t every = steps;
-    KJ_IF_MAYBE(e, epochs) every = run.updatesIn(*e);
-    return kj::max(power(by, update / every), stop);
+    return kj::max(power(by, update / every.updates(run)), stop);
   }
 
 private:
-  kj::Maybe<double> epochs;
-  uint64_t steps;  // used without epochs
+  Period every;
   double by;
   double stop;
 };
@@ -135,27 +142,23 @@ private:
   double end;
 };
 
-// A row below a ramp over the first epochs or updates.
+// A row below a ramp over the first updates.
 class WarmUp final: public Schedule {
 public:
-  WarmUp(kj::Own<const Schedule> row, kj::Maybe<double> epochs, uint64_t steps, double from)
-      : row(kj::mv(row)), epochs(epochs), steps(steps), from(from) {}
+  WarmUp(kj::Own<const Schedule> row, Period length, double from)
+      : row(kj::mv(row)), length(length), from(from) {}
 
   double factor(uint64_t update, const RunLength& run) const override {
-    uint64_t length = warmUp(run);
+    uint64_t end = warmUp(run);
     double factor = row->factor(update, run);
-    if (update >= length) return factor;
-    return factor * (from + (1 - from) * (double(update) / double(length)));
+    if (update >= end) return factor;
+    return factor * (from + (1 - from) * (double(update) / double(end)));
   }
-  uint64_t warmUp(const RunLength& run) const override {
-    KJ_IF_MAYBE(e, epochs) return run.updatesIn(*e);
-    return steps;
-  }
+  uint64_t warmUp(const RunLength& run) const override { return length.updates(run); }
 
 private:
   kj::Own<const Schedule> row;
-  kj::Maybe<double> epochs;
-  uint64_t steps;  // used without epochs
+  Period length;
   double from;
 };
 
@@ -174,7 +177,7 @@ kj::Own<const Schedule> readFactor(configs::Reader& reader) {
       reader.real("stop_factor", "The drops end at this share of the optimizer's learning rate.",
           {.atLeast = 0, .atMost = 1}, 0);
   requireOne(reader, "every_epochs", epochs != nullptr, "every_steps", steps != nullptr);
-  return kj::heap<Factor>(epochs, uint64_t(steps.orDefault(1)), by, stop);
+  return kj::heap<Factor>(Period{epochs, steps}, by, stop);
 }
 
 kj::Own<const Schedule> readStep(configs::Reader& reader) {
@@ -234,7 +237,7 @@ kj::Own<const Schedule> withWarmUp(configs::Reader& reader) {
     return row;
   }
   requireOne(reader, "warmup_epochs", epochs != nullptr, "warmup_steps", steps != nullptr);
-  return kj::heap<WarmUp>(kj::mv(row), epochs, uint64_t(steps.orDefault(1)), from.orDefault(0));
+  return kj::heap<WarmUp>(kj::mv(row), Period{epochs, steps}, from.orDefault(0));
 }
 
 constexpr configs::Kind<kj::Own<const Schedule>> SCHEDULES[] = {

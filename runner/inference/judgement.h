@@ -42,14 +42,12 @@ public:
   // Returns the wrong images, the least likely label first. Of equal ones, the first image first.
   kj::ArrayPtr<const WrongImage> wrong() const { return kept; }
 
-  double loss() const { return sums.images == 0 ? 0 : sums.lossSum / sums.images; }
-  double accuracy() const { return share(sums.correct); }
-  double topKAccuracy() const { return share(sums.inTopK); }
+  // As in nn::BatchResult: not a number without images.
+  double loss() const { return sums.meanLoss(); }
+  double accuracy() const { return sums.accuracy(); }
+  double topKAccuracy() const { return sums.topKAccuracy(); }
 
 private:
-  double share(uint64_t images) const {
-    return sums.images == 0 ? 0 : double(images) / sums.images;
-  }
   void keepWrong(const WrongImage& image);
 
   const uint topK;

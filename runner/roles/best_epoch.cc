@@ -4,7 +4,7 @@ namespace runner {
 
 bool BestEpoch::take(uint newEpoch, const nn::BatchResult& validated) {
   if (validated.images == 0) return false;
-  double newAccuracy = double(validated.correct) / validated.images;
+  double newAccuracy = validated.accuracy();
   if (epoch > 0 && newAccuracy <= accuracy) return false;
   epoch = newEpoch;
   accuracy = newAccuracy;

@@ -58,8 +58,8 @@ void Job::tellProgress() {
     progress.setEpoch(slowest->epoch);
     progress.setStep(slowest->step);
     progress.setImagesPerS(speed.images_per_s());
-    progress.setLoss(sums.images == 0 ? kj::nan() : sums.lossSum / sums.images);
-    progress.setAccuracy(sums.images == 0 ? kj::nan() : double(sums.correct) / sums.images);
+    progress.setLoss(sums.meanLoss());
+    progress.setAccuracy(sums.accuracy());
     progress.setReadShare(steps_s > 0 ? read_s / steps_s : 0);
     progress.setValidating(validating);
   });

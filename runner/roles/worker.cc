@@ -44,7 +44,7 @@ kj::Maybe<kj::Own<const MemberPlan>> planOf(const RoleOptions& options, uint sea
 }
 
 double accuracyOf(const nn::BatchResult& sums) {
-  return sums.images == 0 ? 0 : double(sums.correct) / sums.images;
+  return sums.images == 0 ? 0 : sums.accuracy();
 }
 
 // One worker's compute thread.

@@ -16,8 +16,8 @@ namespace {
 template <typename Builder>
 void setMeans(Builder& event, const nn::BatchResult& sums) {
   if (sums.images == 0) return;
-  event.setLoss(sums.lossSum / sums.images);
-  event.setAccuracy(double(sums.correct) / sums.images);
+  event.setLoss(sums.meanLoss());
+  event.setAccuracy(sums.accuracy());
 }
 
 // Sets the bytes, calls and delays of the connection to each server except number `without`.
@@ -83,9 +83,8 @@ void WorkerReports::say(uint epoch, kj::StringPtr text, const nn::BatchResult& s
   if (!isByHand) return;
   constexpr uint DECIMALS = 4;
   tell(kj::str(roleName(Role::WORKER, parts.rank), ": epoch ", epoch, "/",
-      parts.facts.epochs(experiment), " ", text, ": loss ",
-      figureText(sums.lossSum / sums.images, DECIMALS), ", accuracy ",
-      figureText(double(sums.correct) / sums.images, DECIMALS)));
+      parts.facts.epochs(experiment), " ", text, ": loss ", figureText(sums.meanLoss(), DECIMALS),
+      ", accuracy ", figureText(sums.accuracy(), DECIMALS)));
 }
 
 void WorkerReports::begun() {
@@ -132,8 +131,8 @@ void WorkerReports::speed(uint epoch, uint done, bool partial, uint epochBatches
     speed.setBatch(done);
     speed.setImagesPerS(double(batches) * experiment.data.batchSize / seconds);
     setMeans(speed, state.sums);
-    speed.setBatchLoss(state.last.lossSum / state.last.images);
-    speed.setBatchAccuracy(double(state.last.correct) / state.last.images);
+    speed.setBatchLoss(state.last.meanLoss());
+    speed.setBatchAccuracy(state.last.accuracy());
     speed.setBatches(batches);
     speed.setIntervalS(seconds);
     speed.setTrainingS(trainingTime.elapsed_s());
@@ -151,7 +150,7 @@ void WorkerReports::ended() {
     ended.setStep(state.step);
     ended.setGlobalStep(globalStep());
     ended.setTrainingS(trainingTime.elapsed_s());
-    ended.setBatchLoss(state.last.lossSum / state.last.images);
+    ended.setBatchLoss(state.last.meanLoss());
     ended.setValidates(parts.facts.validationRecords > 0);
   });
 }
@@ -208,7 +207,7 @@ void WorkerReports::validated(
     if (experiment.log.topK > 0) {
       auto topK = validated.initTopK();
       topK.setK(experiment.log.topK);
-      topK.setAccuracy(double(result.inTopK) / result.images);
+      topK.setAccuracy(result.topKAccuracy());
     }
   });
 }

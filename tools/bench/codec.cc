@@ -2,7 +2,6 @@
 #include <kj/debug.h>
 #include <kj/function.h>
 #include <math.h>
-#include <time.h>
 
 #include "configs/language/document.h"
 #include "configs/language/failure.h"
@@ -66,12 +65,6 @@ Codec codecOf(kj::StringPtr keys) {
   auto codec = configs::readDocument(*document, reading, Codec::read);
   KJ_ASSERT(diagnostics.count() == 0, keys);
   return codec;
-}
-
-double threadSeconds() {
-  timespec now;
-  KJ_SYSCALL(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now));
-  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
 // Returns the time of this thread, the best of several rounds.

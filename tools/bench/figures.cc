@@ -1,6 +1,8 @@
 #include "tools/bench/figures.h"
 
 #include <capnp/compat/json.h>
+#include <kj/debug.h>
+#include <time.h>
 
 #include <algorithm>
 
@@ -27,6 +29,12 @@ kj::String line(kj::ArrayPtr<const kj::String> cells, kj::ArrayPtr<const uint> w
   return kj::heapString(text);
 }
 
+double secondsOf(clockid_t clock) {
+  timespec time;
+  KJ_SYSCALL(::clock_gettime(clock, &time));
+  return time.tv_sec + time.tv_nsec * 1e-9;
+}
+
 }  // namespace
 
 double medianOf(kj::ArrayPtr<const double> values) {
@@ -34,6 +42,14 @@ double medianOf(kj::ArrayPtr<const double> values) {
   std::sort(sorted.begin(), sorted.end());
   size_t n = sorted.size();
   return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+double processSeconds() {
+  return secondsOf(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+double threadSeconds() {
+  return secondsOf(CLOCK_THREAD_CPUTIME_ID);
 }
 
 kj::String inColumns(const runner::TextTable& table, uint left) {

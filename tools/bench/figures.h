@@ -1,4 +1,5 @@
-// tools/bench/figures.h: what benches print: medians, tables for the terminal, JSON.
+// tools/bench/figures.h: what benches print: medians, tables for the terminal, JSON. Also the
+// processor time that it takes.
 #pragma once
 
 #include <kj/vector.h>
@@ -9,6 +10,10 @@ namespace tools {
 
 // Returns the median of at least one number.
 double medianOf(kj::ArrayPtr<const double> values);
+
+// Return the processor time of this process, with all its threads, and of this thread.
+double processSeconds();
+double threadSeconds();
 
 // Returns the cells of a row or of a header.
 template <typename... Values>

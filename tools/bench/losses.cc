@@ -186,7 +186,7 @@ Validity BenchLosses::run() {
       configs::fail("the loss is ", result.lossSum, " at step ", i + 1,
           ": training diverged; lower train.optimizer.learning_rate");
     }
-    losses.add(runner::fixedPoint(result.lossSum / result.images, DIGITS));
+    losses.add(runner::fixedPoint(result.meanLoss(), DIGITS));
   }
   KJ_IF_MAYBE(files, dump) {
     training.awaitUpdate();

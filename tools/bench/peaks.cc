@@ -2,14 +2,13 @@
 
 #include <immintrin.h>
 #include <kj/array.h>
-#include <kj/debug.h>
 #include <kj/thread.h>
 #include <kj/vector.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 #include "nn/cpu/instruction_set.h"
+#include "tools/bench/figures.h"
 
 namespace tools {
 namespace {
@@ -68,12 +67,6 @@ void multiplyTiles() {
   asm volatile("tilerelease" ::);
 }
 
-double threadSeconds() {
-  timespec now;
-  KJ_SYSCALL(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now));
-  return now.tv_sec + now.tv_nsec * 1e-9;
-}
-
 // Calls `work` again and again on `threads` threads at the same time. Returns the calls of all
 // threads per second of processor time, so that other programs do not lower a peak. Each thread
 // gets its number.
@@ -127,8 +120,8 @@ double copyBytes(uint threads) {
 }  // namespace
 
 Peaks measurePeaks(uint threads, kj::StringPtr instructionSet) {
-  bool hasAvx512 = instructionSet != "avx2";
-  bool usesAmx = instructionSet == "avx512_amx" && nn::hasAmx();
+  bool hasAvx512 = instructionSet != nn::AVX2;
+  bool usesAmx = instructionSet == nn::AMX && nn::hasAmx();
   bool hasBf16 = hasAvx512 && __builtin_cpu_supports("avx512bf16");
   return {.fp32_flops = hasAvx512 ? flops(threads, multiplyAddAvx512, 16)
                                   : flops(threads, multiplyAddAvx2, 8),

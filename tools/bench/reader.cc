@@ -4,7 +4,6 @@
 #include <kj/function.h>
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,12 +27,6 @@ using runner::fixedPoint;
 constexpr kj::StringPtr PEER_SCRIPT = "tests/peers/read_images.py"_kj;
 // For loading its libraries, or for one answer.
 constexpr uint PEER_S = 60;
-
-double processSeconds() {
-  timespec now;
-  KJ_SYSCALL(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now));
-  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
-}
 
 // Images per second of one measurement.
 struct Rates {

@@ -1,7 +1,6 @@
 // `bench train`: measures the training steps of a file's network.
 #include <kj/debug.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "nn/cpu/cpu.h"
 #include "runner/text/numbers.h"
@@ -42,12 +41,6 @@ struct Measured {
   runner::VerbTimes verbs;  // the median of each verb
 };
 
-double cpuSeconds() {
-  timespec now;
-  KJ_SYSCALL(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now));
-  return now.tv_sec + now.tv_nsec * 1e-9;
-}
-
 uint64_t peakBytes() {
   rusage usage;
   KJ_SYSCALL(::getrusage(RUSAGE_SELF, &usage));
@@ -70,7 +63,7 @@ Measured measure(Training& training, SetBatch set, uint steps, uint seconds) {
   auto isEnough = [&](double passed_s) {
     return seconds > 0 ? times.size() >= STEPS_MIN && passed_s >= seconds : times.size() >= steps;
   };
-  double cpuBefore_s = cpuSeconds();
+  double cpuBefore_s = processSeconds();
   Measured measured{};
   measured.best_s = kj::inf();
   runner::Stopwatch whole;
@@ -85,7 +78,7 @@ Measured measure(Training& training, SetBatch set, uint steps, uint seconds) {
     measured.best_s = kj::min(measured.best_s, times.back());
   }
   measured.steps = times.size();
-  measured.cpu_s = (cpuSeconds() - cpuBefore_s) / measured.steps;
+  measured.cpu_s = (processSeconds() - cpuBefore_s) / measured.steps;
   measured.mean_s /= measured.steps;
   measured.median_s = medianOf(times);
   for (auto& verb: VERBS) {
