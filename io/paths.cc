@@ -38,7 +38,9 @@ public:
     }
   }
 
-  Below finish() { return {sorted(files), sorted(notRegular), sorted(unreadable), sorted(hidden)}; }
+  Below finish() {
+    return {sorted(files), sorted(notRegular), sorted(unreadable), sorted(hidden), sorted(empty)};
+  }
 
 private:
   // `prefix` is the text before the names in `folder`: "" or "a/b/". Returns why `folder` cannot be
@@ -58,9 +60,11 @@ private:
     // A folder that may be listed but not searched shows only names.
     if (::faccessat(::dirfd(handle), ".", X_OK, AT_EACCESS) != 0) return kj::str(strerror(errno));
     Level here = {status.st_dev, status.st_ino, above};
+    bool isEmpty = true;
     while (auto entry = (errno = 0, ::readdir(handle))) {
       kj::StringPtr own = entry->d_name;
       if (own == "." || own == "..") continue;
+      isEmpty = false;
       auto name = kj::str(prefix, own);
       if (isHidden(own)) {
         hidden.add(kj::mv(name));
@@ -70,6 +74,7 @@ private:
     }
     // Without this, a disk that fails would hide images.
     if (errno != 0) return kj::str(strerror(errno));
+    if (isEmpty && prefix.size() > 0) empty.add(withoutSlash(prefix));
     return nullptr;
   }
 
@@ -96,7 +101,7 @@ private:
     return names.releaseAsArray();
   }
 
-  kj::Vector<kj::String> files, notRegular, unreadable, hidden;
+  kj::Vector<kj::String> files, notRegular, unreadable, hidden, empty;
 };
 
 // Returns when the names in `folder` are on disk. A file system that cannot sync folders is not an

@@ -52,6 +52,7 @@ struct Below {
   // (Permission denied)".
   kj::Array<kj::String> unreadable;
   kj::Array<kj::String> hidden;  // files and folders, but not what is in them
+  kj::Array<kj::String> empty;   // folders with nothing in them
 };
 
 // Lists everything below `folder`. Throws if `folder` itself cannot be listed or searched.

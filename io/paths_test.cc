@@ -16,7 +16,7 @@ TEST_CASE("baseName, folderName: cut at the last slash") {
   CHECK(folderName("c") == "");
 }
 
-TEST_CASE("allBelow: follows links, and names what is hidden or neither a file nor a folder") {
+TEST_CASE("allBelow: follows links, and names what is hidden, empty, or of another kind") {
   Scratch scratch;
   scratch.write("f/b/x.jpg", kj::StringPtr("1").asBytes());
   REQUIRE(::symlink("b/x.jpg", scratch.path("f/a.jpg").cStr()) == 0);
@@ -24,10 +24,14 @@ TEST_CASE("allBelow: follows links, and names what is hidden or neither a file n
   REQUIRE(::mkfifo(scratch.path("f/b/pipe").cStr(), 0666) == 0);
   scratch.write("f/b/.x.jpg", nullptr);
   scratch.write("f/.c/x.jpg", nullptr);
+  for (auto name: {"f/d", "f/d/e", "f/b/g"}) {
+    REQUIRE(::mkdir(scratch.path(name).cStr(), 0777) == 0);
+  }
   auto below = allBelow(scratch.path("f"));
   CHECK(kj::strArray(below.files, " ") == "a.jpg b/x.jpg");
   CHECK(kj::strArray(below.notRegular, ", ") == "b/pipe (a pipe), z.jpg (a link to nothing)");
   CHECK(kj::strArray(below.hidden, ", ") == ".c, b/.x.jpg");
+  CHECK(kj::strArray(below.empty, ", ") == "b/g, d/e");
   CHECK(below.unreadable.size() == 0);
 }
 

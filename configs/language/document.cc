@@ -334,6 +334,12 @@ bool checkUtf8(kj::ArrayPtr<const char> bare, Span span, Diagnostics& diagnostic
   return false;
 }
 
+// Moves `begin` and `end` over the spaces at both ends of what is between them in `text`.
+void skipSpaces(kj::StringPtr text, size_t& begin, size_t& end) {
+  while (begin < end && text[begin] == ' ') ++begin;
+  while (begin < end && text[end - 1] == ' ') --end;
+}
+
 // Returns the tree of one `a.b=value`, or null after reporting what is wrong with it.
 kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
   Line line(source, 1);
@@ -353,8 +359,8 @@ kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
     if (table.entries.empty()) return wrong("the key is missing");
     return kj::mv(table);
   }
-  size_t begin = equals + 1;
-  while (text[begin] == ' ') ++begin;
+  size_t begin = equals + 1, end = text.size();
+  skipSpaces(text, begin, end);
   if (wasMeantAsToml(text[begin], result.error())) {
     reportSyntax(source, result.error(), diagnostics);
     return nullptr;
@@ -365,8 +371,9 @@ kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
     reportSyntax(source, key.error(), diagnostics);
     return nullptr;
   }
-  auto span = line.span(begin, line.end());
-  if (!checkUtf8(text.slice(begin), span, diagnostics)) return nullptr;
+  auto span = line.span(begin, end);
+  auto bare = text.slice(begin, end);
+  if (!checkUtf8(bare, span, diagnostics)) return nullptr;
   auto table = convertTable(source, key.table(), diagnostics);
   if (table.entries.empty()) return wrong("the key is missing");
   auto* value = table.entries[0].value.get();
@@ -374,7 +381,7 @@ kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
     value = value->content.get<Table>().entries[0].value.get();
   }
   value->span = span;
-  value->content = kj::str(text.slice(begin));
+  value->content = kj::heapString(bare);
   return kj::mv(table);
 }
 
@@ -410,7 +417,7 @@ kj::Vector<size_t> endsOfValues(kj::StringPtr text) {
 kj::Maybe<kj::Own<Value>> parseValue(
     const Source& source, size_t begin, size_t end, Diagnostics& diagnostics) {
   Line line(source, 1);
-  while (begin < end && source.text[begin] == ' ') ++begin;
+  skipSpaces(source.text, begin, end);
   auto piece = source.text.slice(begin, end);
   auto span = line.span(begin, end);
   if (piece.size() == 0) {
@@ -439,8 +446,7 @@ kj::Maybe<kj::Own<Value>> parseValue(
 void layOverrides(
     kj::ArrayPtr<const kj::StringPtr> overrides, Document& document, Diagnostics& diagnostics) {
   for (auto text: overrides) {
-    auto key = text.slice(0, text.findFirst('=').orDefault(text.size()));
-    auto source = kj::heap(Source{kj::str(OVERRIDE, key), kj::str(text), {}});
+    auto source = kj::heap(Source{kj::str(OVERRIDE, keyOf(text)), kj::str(text), {}});
     KJ_IF_MAYBE(table, parseOverride(*source, diagnostics)) {
       KJ_IF_MAYBE(extends, takeEntry(*table, "extends")) {
         diagnostics.error(extends->keySpan, "`extends` cannot be set on the command line",
@@ -475,15 +481,22 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
   return document;
 }
 
+kj::ArrayPtr<const char> keyOf(kj::StringPtr assignment) {
+  size_t begin = 0, end = assignment.findFirst('=').orDefault(assignment.size());
+  skipSpaces(assignment, begin, end);
+  return assignment.slice(begin, end);
+}
+
 kj::Maybe<Entry> parseValues(
     Document& document, kj::StringPtr option, kj::StringPtr text, Diagnostics& diagnostics) {
   auto equals = text.findFirst('=').orDefault(text.size());
-  auto key = kj::heapString(text.slice(0, equals));
+  auto key = keyOf(text);
+  size_t keyBegin = key.begin() - text.begin();
   auto kept = kj::heap(Source{kj::str(option, " ", key), kj::str(text), {}});
   auto& source = *kept;
   document.sources.add(kj::mv(kept));
   Line line(source, 1);
-  if (equals == 0 || equals == text.size() || line.end() < text.size()) {
+  if (key.size() == 0 || equals == text.size() || line.end() < text.size()) {
     diagnostics.error(line.span(line.begin(), line.end()), "a key with its values is missing",
         kj::str("write ", option, " section.key=value,value"));
     return nullptr;
@@ -498,7 +511,8 @@ kj::Maybe<Entry> parseValues(
     }
     begin = equals + 1 + end + 1;
   }
-  Entry entry{kj::mv(key), line.span(0, equals), newValue(kj::mv(list))};
+  auto keySpan = line.span(keyBegin, keyBegin + key.size());
+  Entry entry{kj::heapString(key), keySpan, newValue(kj::mv(list))};
   entry.value->span = line.span(equals + 1, text.size());
   return kj::mv(entry);
 }

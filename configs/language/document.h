@@ -92,9 +92,9 @@ public:
 
 // Reads the file at `path` and lays it over the file that its `extends` names (relative to the file
 // that says so). Then lays each of `overrides` (`a.b=value`, the value in TOML, or else a bare
-// string) over the result. Tables are merged key by key; everything else is replaced. A table in
-// braces or below a header also replaces one that has another `kind`. Errors go to `diagnostics`,
-// and everything that could be read is returned.
+// string without the spaces around it) over the result. Tables are merged key by key; everything
+// else is replaced. A table in braces or below a header also replaces one that has another `kind`.
+// Errors go to `diagnostics`, and everything that could be read is returned.
 //
 // `path` is relative to `current`, a place in `folder`. A program passes the root folder and the
 // current path, so that absolute paths and `..` work, also above symbolic links. A test passes a
@@ -109,10 +109,13 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
 kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& diagnostics,
     kj::ArrayPtr<const kj::StringPtr> overrides = nullptr);
 
-// Reads one `key=v1,v2,…` of the command line. Each value is TOML, or else a bare string. The key
-// of the result is the text before the `=`, and its value is a list. `option` (`--sweep`) is the
-// option's name for messages. Returns null after reporting what is wrong. `document` keeps the
-// text.
+// Returns the key of `key=value`: the text before the `=`, without the spaces around it.
+kj::ArrayPtr<const char> keyOf(kj::StringPtr assignment);
+
+// Reads one `key=v1,v2,…` of the command line. Each value is TOML, or else a bare string. Spaces
+// around keys and values do not count. The key of the result is keyOf(), and its value is a list.
+// `option` (`--sweep`) is the option's name for messages. Returns null after reporting what is
+// wrong. `document` keeps the text.
 kj::Maybe<Entry> parseValues(
     Document& document, kj::StringPtr option, kj::StringPtr text, Diagnostics& diagnostics);
 

@@ -419,9 +419,9 @@ TEST_CASE("load: throws only if the file itself cannot be read") {
 
 TEST_CASE("load: lays --set over the file, in TOML or as a bare string") {
   Loaded loaded;
-  const kj::StringPtr overrides[] = {"data.batch_size=64", "data.dataset=mnist", "name = \"q r\"",
-      "train.optimizer={ kind = 'sgd', rates = [0.1, 1] }", "data.source=/a b/ü.tar", "on=true",
-      "data.note=", "train.optimizer.kind=adam"};
+  const kj::StringPtr overrides[] = {"data.batch_size=64", "data.dataset = mnist ",
+      "name = \"q r\"", "train.optimizer={ kind = 'sgd', rates = [0.1, 1] }",
+      "data.source=/a b/ü.tar", "on=true", "data.note=", "train.optimizer.kind=adam"};
   loaded.write("x.toml", "name = 'x'\n[data]\nbatch_size = 1\n").read("x.toml", overrides);
   CHECK(loaded.errors() == "");
   CHECK(loaded.printed() == R"(name = "q r"
@@ -438,7 +438,7 @@ optimizer = { kind = "adam", rates = [0.1, 1] }
 )");
   auto& data = sectionOf(loaded.document->root, "data");
   CHECK(shown(placeOf(data, "batch_size")) == "--set data.batch_size:1:17");
-  CHECK(shown(placeOf(data, "dataset")) == "--set data.dataset:1:14");
+  CHECK(shown(placeOf(data, "dataset")) == "--set data.dataset:1:16");
   CHECK(shown(data.span.toString()) == "x.toml:2:1");
   loaded.diagnostics.error(KJ_ASSERT_NONNULL(data.find("source")).value->span, "no such folder");
   loaded.diagnostics.error(KJ_ASSERT_NONNULL(data.find("note")).keySpan, "unknown key");
@@ -578,8 +578,15 @@ TEST_CASE("parseValues: splits the values of an option at commas outside of quot
   } else {
     FAIL("it was refused");
   }
-  for (auto wrong:
-      {"a.b="_kj, "=1"_kj, "a.b"_kj, "a.b=1,"_kj, "a.b=[1"_kj, "a.b=\"x"_kj, "a.b=\xff"_kj}) {
+  KJ_IF_MAYBE(entry, parseValues(document, "--sweep", "  a.b = 1, word ,2 ", diagnostics)) {
+    CHECK(entry->key == "a.b");
+    CHECK(entry->keySpan.toString() == "--sweep a.b:1:3");
+    CHECK(print(*entry->value) == "[1, \"word\", 2]");
+  } else {
+    FAIL("it was refused");
+  }
+  for (auto wrong: {"a.b="_kj, "=1"_kj, " =1"_kj, "a.b"_kj, "a.b=1,"_kj, "a.b=[1"_kj, "a.b=\"x"_kj,
+           "a.b=\xff"_kj}) {
     CAPTURE(wrong.cStr());
     Diagnostics errors;
     CHECK(parseValues(document, "--sweep", wrong, errors) == nullptr);

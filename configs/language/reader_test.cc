@@ -134,6 +134,32 @@ TEST_CASE("Reader: the help for a wrong --set works on a command line") {
 )");
 }
 
+TEST_CASE("Reader: the help for a list in an option, where one number is needed, is a sweep") {
+  auto folder = kj::newInMemoryDirectory(kj::nullClock());
+  folder->openFile(kj::Path("x.toml"), kj::WriteMode::CREATE)
+      ->writeAll("name = 'x'\n[data]\ndataset = 'raw'\n[train.optimizer]\nkind = 'sgd'\n");
+  const kj::StringPtr overrides[] = {
+      "data.batch_size = [8, 16]", "data.mean=[1, [2]]", "train.optimizer.learning_rate=[1]"};
+  Diagnostics diagnostics;
+  auto document = load(*folder, "x.toml", overrides, diagnostics);
+  Reading reading{diagnostics, {}};
+  readDocument(*document, reading, readExperiment);
+  CHECK(shown(diagnostics.format("x.toml")) ==
+        R"(--set data.batch_size:1:19: error: `batch_size` must be an integer, not a list
+  1 | data.batch_size = [8, 16]
+    |                   ^^^^^^^
+  help: for one run per value, write --sweep 'data.batch_size = 8, 16'
+--set data.mean:1:15: error: `mean[1]` must be a number, not a list
+  1 | data.mean=[1, [2]]
+    |               ^^^
+--set train.optimizer.learning_rate:1:31: error: `learning_rate` must be a number, not a list
+  1 | train.optimizer.learning_rate=[1]
+    |                               ^^^
+  help: for one run per value, write --sweep 'train.optimizer.learning_rate=1'
+3 errors in x.toml; nothing was started.
+)");
+}
+
 TEST_CASE("Reader: reports a missing key at its table, with the line to add") {
   CHECK(errorsOf("") == R"(x.toml:1:1: error: missing key `name`
   help: add `name = …` (string): What the run is called.

@@ -18,10 +18,22 @@ kj::ArrayPtr<const char> givenText(const Value& value) {
   return value.span.source->text.slice(begin, end);
 }
 
+// Returns the help for a list in an option whose key takes one value: several values for `--sweep`
+// need no brackets. Empty for a list in a list.
+kj::String helpForList(const Value& value) {
+  auto given = givenText(value);
+  auto& text = value.span.source->text;
+  auto before = kj::heapString(text.begin(), given.begin() - text.begin());
+  if (given.end() != text.end() || before.findFirst('[') != nullptr) return kj::str();
+  return kj::str(
+      "for one run per value, write --sweep '", before, given.slice(1, given.size() - 1), "'");
+}
+
 // Returns the help for a `value` in quotes that should be `wanted` ("a number") without quotes. On
 // a command line a word without quotes is a string too, and removing quotes does not help.
 kj::String helpWithoutQuotes(const Value& value, kj::StringPtr wanted) {
   auto help = kj::str("write ", wanted, " without quotes");
+  if (value.content.is<List>() && isOnCommandLine(value.span)) return helpForList(value);
   if (!value.content.is<kj::String>()) return kj::str();
   if (!isOnCommandLine(value.span)) return help;
   auto given = givenText(value);

@@ -296,9 +296,11 @@ public:
           return kj::StringPtr(name);
         }
       } else if (secondPass || links.empty()) {
+        if (!secondPass) countEmpty();
         ended = true;
         if (secondPass) takeLinks(links.takeRest());
       } else {
+        countEmpty();
         secondPass = true;
         archive.emplace(path, content);
       }
@@ -322,6 +324,7 @@ public:
 
   const LeftOut& notRegular() const override { return others; }
   const LeftOut& unreadable() const override { return nameless; }
+  const LeftOut& empty() const override { return emptyOnes; }
   const LeftOut& hidden() const override { return hiddenOnes; }
   uint64_t done() const override {
     return (secondPass ? bytes : 0) + KJ_ASSERT_NONNULL(archive).done();
@@ -332,9 +335,13 @@ private:
   // Whether the first pass returns `entry`. Then `name` is its name.
   bool isFile(ArchiveEntry& entry) {
     ++position;
-    if (entry.type == AE_IFDIR) return false;
+    bool isFolder = entry.type == AE_IFDIR;
     KJ_IF_MAYBE(n, entry.name) {
       name = kj::mv(*n);
+      noteFolders(withoutSlash(name), isFolder);
+      if (isFolder) return false;
+    } else if (isFolder) {
+      return false;
     } else {
       nameless.add(kj::str("entry ", position),
           "its name is not valid, or this machine has no UTF-8 locale");
@@ -350,6 +357,32 @@ private:
     if (entry.type == AE_IFREG) return true;
     others.add(name, wordFor(entry.type));
     return false;
+  }
+
+  // Notes the folders above `path`, which are not empty, and `path` if it is a folder itself. Of a
+  // hidden folder, only that it is there.
+  void noteFolders(kj::StringPtr path, bool isFolder) {
+    auto hidden = hiddenPartOf(path);
+    KJ_IF_MAYBE(part, hidden) {
+      path = *part;
+      isFolder = false;
+    }
+    auto isEmpty = [&](kj::StringPtr folder) -> bool& {
+      return folders.findOrCreate(folder, [&]() {
+        return kj::HashMap<kj::String, bool>::Entry{kj::str(folder), true};
+      });
+    };
+    if (isFolder && path.size() > 0) isEmpty(path);
+    for (auto above = folderName(path); above.size() > 0 && isEmpty(above);
+         above = folderName(above)) {
+      isEmpty(above) = false;
+    }
+  }
+
+  void countEmpty() {
+    for (auto& folder: folders) {
+      if (folder.value) emptyOnes.add(folder.key);
+    }
   }
 
   // Refuses a second path that has the same composed() name.
@@ -392,6 +425,8 @@ private:
   LeftOut others;
   LeftOut nameless;
   LeftOut hiddenOnes;
+  LeftOut emptyOnes;
+  kj::HashMap<kj::String, bool> folders;  // whether each is empty, as far as the archive was read
   kj::HashSet<kj::String> hiddenNames;
 
   HardLinks links;
@@ -412,6 +447,7 @@ public:
     for (auto& each: below.notRegular) others.add(each);
     for (auto& each: below.hidden) hiddenOnes.add(each);
     for (auto& each: below.unreadable) closed.add(each);
+    for (auto& each: below.empty) emptyOnes.add(each);
     names = kj::mv(below.files);
   }
 
@@ -425,6 +461,7 @@ public:
   const LeftOut& notRegular() const override { return others; }
   const LeftOut& hidden() const override { return hiddenOnes; }
   const LeftOut& unreadable() const override { return closed; }
+  const LeftOut& empty() const override { return emptyOnes; }
   uint64_t done() const override { return position; }
   uint64_t total() const override { return names.size(); }
 
@@ -433,6 +470,7 @@ private:
   LeftOut others;
   LeftOut hiddenOnes;
   LeftOut closed;
+  LeftOut emptyOnes;
   kj::Array<kj::String> names;
   size_t position = 0;
 };

@@ -43,10 +43,12 @@ public:
   // What next() has skipped so far. notRegular(): entries that are neither regular files nor
   // folders, with their kinds. unreadable(): folders, and entries of archives by their names, that
   // cannot be read, with the reason. hidden(): hidden files and folders, but not what is inside
-  // hidden folders (see hiddenPartOf()).
+  // hidden folders (see hiddenPartOf()). empty(): folders with nothing in them; complete after the
+  // last file.
   virtual const LeftOut& notRegular() const = 0;
   virtual const LeftOut& hidden() const = 0;
   virtual const LeftOut& unreadable() const = 0;
+  virtual const LeftOut& empty() const = 0;
 
   // The progress, in bytes of the archive or in files of the folder.
   virtual uint64_t done() const = 0;

@@ -207,7 +207,19 @@ private:
 
   // Labels the images by the files of their samples, if there are any.
   void labelBySamples() {
-    if (samples.size() == 0 || labelsFile != nullptr) return;
+    auto tellOf = [&](const LeftOut& which, kj::StringPtr what) {
+      if (which.count() == 0) return;
+      warn(kj::str(counted(which.count(), "sample", "samples"), " of ", images,
+          which.count() == 1 ? " has " : " have ", what, ": ", which.names()));
+    };
+    KJ_IF_MAYBE(file, labelsFile) {
+      LeftOut unused;
+      for (auto& sample: samples) unused.add(sample.key);
+      auto why = kj::str("because the labels come from ", *file);
+      tellOf(unused, kj::str("unused ", CLASS_ENDING, " files, ", why));
+      return;
+    }
+    if (samples.size() == 0) return;
     kj::HashMap<kj::String, uint> imagesOf;  // of each sample: how many
     for (auto& entry: entries) {
       auto sample = sampleOf(entry.key);
@@ -222,11 +234,6 @@ private:
       if (count == 0) without.add(sample.key);
       if (count > 1) several.add(sample.key);
     }
-    auto tellOf = [&](const LeftOut& which, kj::StringPtr what) {
-      if (which.count() == 0) return;
-      warn(kj::str(counted(which.count(), "sample", "samples"), " of ", images,
-          which.count() == 1 ? " has " : " have ", what, ": ", which.names()));
-    };
     tellOf(without, "no image");
     tellOf(several, "several images, each of which is used");
     labelsFile = kj::str("its ", CLASS_ENDING, " files");
@@ -290,13 +297,21 @@ private:
       return;
     }
     if (path.endsWith(CLASS_ENDING)) return readSampleLabel(members, path);
-    if (baseName(path) == LABELS_FILE) {
-      bool isOfFolder = place.labels != nullptr && path == LABELS_FILE;
-      if (isOfFolder) return;
-      if (place.labels == nullptr && isArchive) return readLabelsOf(members, path);
+    if (isLabelsFile(path)) return;
+    if (baseName(path) == LABELS_FILE && place.labels == nullptr && isArchive) {
+      return readLabelsOf(members, path);
     }
     otherFiles.add(path);
     if (isNamedAsArchive(path)) archives.add(path);
+  }
+
+  // Whether the labels come from the file `path` of this folder.
+  bool isLabelsFile(kj::StringPtr path) const {
+    KJ_IF_MAYBE(labels, place.labels) {
+      return !isArchive && baseName(path) == baseName(*labels) &&
+             isBelow(*labels, kj::str(images, "/", path));
+    }
+    return false;
   }
 
   void readSampleLabel(Members& members, kj::StringPtr path) {
@@ -430,6 +445,11 @@ private:
       warn(kj::str("left out ", counted(otherFiles.count(), "file", "files"), " of ", images,
           " whose ", otherFiles.count() == 1 ? "name does" : "names do",
           " not end in .jpeg, .jpg or .png: ", otherFiles.names()));
+    }
+    auto& empty = members.empty();
+    if (empty.count() > 0) {
+      warn(kj::str("left out ", counted(empty.count(), "empty folder", "empty folders"), " of ",
+          images, ": ", empty.names()));
     }
     if (unlisted.count() > 0) {
       warn(kj::str("left out ", counted(unlisted.count(), "image", "images"), " of ", images,

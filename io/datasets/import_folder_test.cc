@@ -302,6 +302,66 @@ TEST_CASE("importFolder: names links to nothing, and files that are not named li
             " whose names do not end in .jpeg, .jpg or .png: README, dog/x.GIF, dog/y.jpg~"));
 }
 
+TEST_CASE("importFolder: names the empty folders of a folder and of its archive") {
+  Images images;
+  images.writeClasses(2);
+  for (auto name: {"images/eel", "images/eel/young", "images/fox"}) {
+    REQUIRE(::mkdir(images.scratch.path(name).cStr(), 0777) == 0);
+  }
+  images.write("gnu/.note", nullptr);
+  auto expect = [&](kj::StringPtr place) {
+    auto imported = images.import();
+    CHECK(imported.paths.size() == 4);
+    REQUIRE(imported.warnings.size() == 2);
+    auto begin = kj::str("left out 2 empty folders of ", place, ": ");
+    CHECK(imported.warnings[0].startsWith(begin));
+    auto names = imported.warnings[0].slice(begin.size());
+    bool bothOrders = names == "eel/young, fox" || names == "fox, eel/young";
+    CHECK(bothOrders);
+    CHECK(imported.warnings[1] ==
+          kj::str("left out 1 hidden file or folder of ", place, ": gnu/.note"));
+  };
+  expect(images.folder());
+  expect(images.pack("images"));
+}
+
+TEST_CASE("importFolder: names files of labels that are not used, but not the one that is") {
+  Images images;
+  images.write("a.jpg", jpegOf(1));
+  images.write("b.jpg", jpegOf(2));
+  auto labels = images.scratch.path("images/labels.tsv");
+  auto list = images.scratch.path("images/list.txt");
+  images.write("labels.tsv", "a.jpg\t1\nb.jpg\t0\n"_kj.asBytes());
+  images.write("list.txt", "a.jpg 0\nb.jpg 1\n"_kj.asBytes());
+  auto unused = [&](kj::StringPtr place, kj::StringPtr name) {
+    return kj::str(
+        "left out 1 file of ", place, " whose name does not end in .jpeg, .jpg or .png: ", name);
+  };
+  images.config.labels = kj::str(list);
+  auto imported = images.import();
+  CHECK(kj::strArray(imported.labels, " ") == "0 1");
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0] == unused(images.folder(), "labels.tsv"));
+  images.config.labels = kj::str(labels);
+  imported = images.import();
+  CHECK(kj::strArray(imported.labels, " ") == "1 0");
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0] == unused(images.folder(), "list.txt"));
+
+  // An archive with labels inside and beside it.
+  images.config.labels = nullptr;
+  REQUIRE(::unlink(list.cStr()) == 0);
+  images.write("a.cls", "7"_kj.asBytes());
+  auto beside = images.scratch.write("labels.tsv", "a.jpg\t0\nb.jpg\t1\n"_kj.asBytes());
+  auto archive = images.pack("images");
+  imported = images.import();
+  REQUIRE(imported.warnings.size() == 2);
+  CHECK(imported.warnings[0] == kj::str("1 sample of ", archive,
+                                    " has unused .cls files, because the labels come from ", beside,
+                                    ": a"));
+  CHECK(imported.warnings[1] == unused(archive, "labels.tsv"));
+}
+
 TEST_CASE("importFolder: a folder and its archive give the same images, without hidden ones") {
   Images images;
   images.writeClasses(2);

@@ -44,6 +44,7 @@ public:
   const LeftOut& notRegular() const override { return all.notRegular; }
   const LeftOut& hidden() const override { return all.hidden; }
   const LeftOut& unreadable() const override { return all.unreadable; }
+  const LeftOut& empty() const override { return all.empty; }
   uint64_t done() const override { return outer->done(); }
   uint64_t total() const override { return outer->total(); }
 
@@ -83,12 +84,13 @@ private:
 
   // What was skipped, outside and inside.
   struct Skipped {
-    LeftOut notRegular, hidden, unreadable;
+    LeftOut notRegular, hidden, unreadable, empty;
 
     void add(const Members& members, kj::StringPtr folder) {
       notRegular.addAll(members.notRegular(), folder);
       hidden.addAll(members.hidden(), folder);
       unreadable.addAll(members.unreadable(), folder);
+      empty.addAll(members.empty(), folder);
     }
   };
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <kj/vector.h>
+#include <stdlib.h>
 
 #include "io/paths.h"
 #include "io/testing/archive_files.h"
@@ -53,6 +54,19 @@ TEST_CASE("openNested: reads an archive in a folder or archive as a folder of th
   CHECK(contentsOf(*archive) == "cat/1.jpg=a cat/more/2.jpg=c x/dog/1.jpg=d");
   CHECK(archive->hidden().names() == "cat/.hidden, .readme");
   CHECK(archive->hidden().count() == 2);
+}
+
+TEST_CASE("openNested: names empty folders outside and inside of archives") {
+  Scratch scratch;
+  scratch.write("cat/1.jpg", "a"_kj.asBytes());
+  REQUIRE(::system(kj::str("cd ", scratch.path("cat"),
+              " && mkdir -p kitten ../in/fox && tar -cf "
+              "../in/cat.tar .")
+                       .cStr()) == 0);
+  auto members = openNested(scratch.path("in"));
+  CHECK(contentsOf(*members) == "cat/1.jpg=a");
+  CHECK(members->empty().count() == 2);
+  CHECK(members->empty().names() == "cat/kitten, fox");
 }
 
 TEST_CASE("openNested: names an archive that cannot be read, and what it lies in") {

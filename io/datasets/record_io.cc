@@ -101,6 +101,7 @@ public:
   const LeftOut& notRegular() const override { return none; }
   const LeftOut& hidden() const override { return none; }
   const LeftOut& unreadable() const override { return none; }
+  const LeftOut& empty() const override { return none; }
   uint64_t done() const override { return end; }
   uint64_t total() const override { return size; }
 

@@ -1,5 +1,8 @@
 #include "runner/commands/check_command.h"
 
+#include <kj/debug.h>
+#include <kj/map.h>
+
 #include "runner/commands/run_data.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
@@ -20,10 +23,23 @@ Validity CheckCommand::check() {
   auto all = loadAll();
   requireSources(all, path(), commandLine, true);
   for (auto& line: checkStarts(all, path(), commandLine)) tell(line);
+  kj::HashSet<kj::String> misses;
+  for (auto& run: all.runs) {
+    auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
+    KJ_IF_MAYBE(epochs, experiment.train.epochs) {
+      for (auto& miss: certainMisses(experiment.expectations, *epochs, true)) {
+        if (!misses.contains(miss)) misses.insert(kj::mv(miss));
+      }
+    }
+  }
+  for (auto& miss: misses) commandLine.warning(miss);
   bool open = mustLook(all);
   printWrapped(kj::str(path(), open ? ": OK so far" : ": fine",
       all.sweep == nullptr ? kj::str() : kj::str(", ", counted(all.runs.size(), "run")),
-      open ? "; image shapes are checked once the data is imported" : "", "\n"));
+      open ? "; `runner explain` and `runner run` also check image shapes, once they have read the "
+             "records"
+           : "",
+      "\n"));
   return true;
 }
 

@@ -71,12 +71,10 @@ Validity FileCommand::addOverride(kj::StringPtr word) {
 
 Validity FileCommand::addSweep(kj::StringPtr word) {
   if (word.findFirst('=') == nullptr) return kj::str("write --sweep KEY=V1,V2");
-  auto keyOf = [](kj::StringPtr text) {
-    return text.slice(0, text.findFirst('=').orDefault(text.size()));
-  };
+  auto key = configs::keyOf(word);
   for (auto other: sweeps) {
-    if (keyOf(other) != keyOf(word)) continue;
-    return kj::str("--sweep names ", keyOf(word), " twice: write all its values in one --sweep");
+    if (configs::keyOf(other) != key) continue;
+    return kj::str("--sweep names ", key, " twice: write all its values in one --sweep");
   }
   sweeps.add(word);
   return true;

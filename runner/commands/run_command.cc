@@ -316,7 +316,7 @@ Validity RunCommand::run() {
       return kj::mv(*why);
     }
   }
-  warnOf(all.runs);
+  warnOf(all);
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
   KJ_IF_MAYBE(own, held) {
     options.resumes = prepare(**own, all.runs[0].loaded, options.resumes, commandLine);
@@ -495,26 +495,38 @@ void RunCommand::endIfFinished(const LoadedExperiment& loaded, const RunFolder& 
   commandLine.endWith(codeOf(finished));
 }
 
-void RunCommand::warnOf(kj::ArrayPtr<const LoadedRun> runs) {
+void RunCommand::warnOf(const LoadedRuns& all) {
   kj::HashSet<kj::String> told;
-  for (auto& run: runs) {
+  auto warn = [&](kj::String sentence) {
+    if (told.contains(sentence)) return;
+    commandLine.warning(sentence);
+    told.insert(kj::mv(sentence));
+  };
+  uint longest = 0;  // in epochs
+  bool validates = false;
+  for (auto& run: all.runs) {
     if (run.problem != nullptr) continue;
     auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
     ModelFacts facts(experiment);
-    kj::Vector<kj::String> sentences;
-    for (auto& sentence: endlessWarmUps(experiment, facts)) sentences.add(kj::mv(sentence));
-    if (experiment.checkpoint.keepBest && facts.validationRecords == 0) {
-      sentences.add(kj::str("checkpoint.keep_best keeps nothing, because there are no records to ",
-          "validate on: no epoch is the best one"));
+    uint epochs = facts.epochs(experiment);
+    bool hasValidation = facts.validationRecords > 0;
+    longest = kj::max(longest, epochs);
+    validates = validates || hasValidation;
+    for (auto& sentence: endlessWarmUps(experiment, facts)) warn(kj::mv(sentence));
+    if (experiment.checkpoint.keepBest && !hasValidation) {
+      warn(kj::str("checkpoint.keep_best keeps nothing, because there are no records to validate ",
+          "on: no epoch is the best one"));
     }
-    if (experiment.train.earlyStop != nullptr && facts.validationRecords == 0) {
-      sentences.add(kj::str(
-          "train.early_stop ends nothing, because there are no records to validate ", "on"));
+    if (experiment.train.earlyStop != nullptr && !hasValidation) {
+      warn(kj::str("train.early_stop ends nothing, because there are no records to validate on"));
     }
-    for (auto& sentence: sentences) {
-      if (told.contains(sentence)) continue;
-      commandLine.warning(sentence);
-      told.insert(kj::mv(sentence));
+    for (auto& sentence: certainMisses(experiment.expectations, epochs, hasValidation)) {
+      warn(kj::mv(sentence));
+    }
+  }
+  KJ_IF_MAYBE(sweep, all.sweep) {
+    KJ_IF_MAYBE(rule, sweep->stop) {
+      KJ_IF_MAYBE(why, whyStopsNothing(*rule, longest, validates)) warn(kj::mv(*why));
     }
   }
 }

@@ -36,7 +36,7 @@ private:
   // weights are still there.
   void endIfFinished(const LoadedExperiment& loaded, const RunFolder& folder);
   // Warns of settings that are allowed, but hardly intended, each once.
-  void warnOf(kj::ArrayPtr<const LoadedRun> runs);
+  void warnOf(const LoadedRuns& all);
 
   static constexpr kj::StringPtr RUNS = "runs"_kj;
 

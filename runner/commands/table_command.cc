@@ -104,7 +104,7 @@ Validity TableCommand::table() {
     commandLine.exitError(kj::str("error: ", reasonOf(*e)));
   }
   for (auto& each: named) {
-    KJ_IF_MAYBE(sentence, notBegunIn(each)) commandLine.warning(*sentence);
+    KJ_IF_MAYBE(sentence, notThereIn(each)) commandLine.warning(*sentence);
   }
   if (into.size() == 0 && named.size() == 1) into = kj::str(named[0]);
   auto code = showRuns(kj::mv(runs), into);

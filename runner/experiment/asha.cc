@@ -21,6 +21,14 @@ kj::String AshaConfig::print() const {
       "{ kind = \"asha\", first_epoch = ", firstEpoch, ", keep_one_in = ", keepOneIn, " }");
 }
 
+kj::Maybe<kj::String> whyStopsNothing(const AshaConfig& config, uint epochs, bool validates) {
+  constexpr kj::StringPtr NOTHING = "sweep.stop stops no run, because "_kj;
+  if (!validates) return kj::str(NOTHING, "there are no records to validate on");
+  if (config.firstEpoch < epochs) return nullptr;
+  return kj::str(NOTHING, "its first_epoch is ", config.firstEpoch,
+      ", and no run goes on after epoch ", epochs);
+}
+
 bool Asha::isRung(uint epoch) const {
   uint64_t rung = config.firstEpoch;
   while (rung < epoch) rung *= config.keepOneIn;

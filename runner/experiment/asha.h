@@ -23,6 +23,10 @@ struct AshaConfig {
   kj::String print() const;
 };
 
+// Returns why the rule can stop no run of a sweep, as a sentence. Null if it can. `epochs` is the
+// length of the longest run. `validates` says whether the runs have records to validate on.
+kj::Maybe<kj::String> whyStopsNothing(const AshaConfig& config, uint epochs, bool validates);
+
 // The rule of Li et al. 2020, "A System for Massively Parallel Hyperparameter Tuning"
 // (arXiv:1810.05934), in the form that stops runs and never waits for others. A rung is an epoch
 // first_epoch · keep_one_in^k. At a rung, a run goes on if it is among the best 1/keep_one_in

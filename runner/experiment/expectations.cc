@@ -2,6 +2,8 @@
 
 #include <kj/vector.h>
 
+#include "runner/text/numbers.h"
+
 namespace runner {
 
 namespace {
@@ -30,7 +32,7 @@ Expectation readExpectation(configs::Reader& reader, const ExpectedFigure& figur
   }
   result.atLeast =
       reader.maybeReal("at_least", "The smallest allowed figure.", {.atMost = figure.atMost});
-  result.atMost = reader.maybeReal("at_most", "The largest allowed figure.", {});
+  result.atMost = reader.maybeReal("at_most", "The largest allowed figure.", {.atLeast = 0});
   result.withinOfFirstRun = reader.maybeReal("within_of_first_run",
       "Largest allowed distance from the same figure of the sweep's first run. Without a sweep it "
       "has no effect.",
@@ -64,7 +66,29 @@ kj::Array<Expectation> readExpectations(configs::Reader& reader) {
       result.add(*expectation);
     }
   }
+  if (result.empty() && !reader.isManual()) {
+    reader.error("", "this table expects nothing",
+        "add the table of a figure, such as validation_accuracy = { at_least = 0.9 }, or leave "
+        "[expect] out");
+  }
   return result.releaseAsArray();
+}
+
+kj::Array<kj::String> certainMisses(
+    kj::ArrayPtr<const Expectation> expectations, uint epochs, bool validates) {
+  kj::Vector<kj::String> sentences;
+  for (auto& expectation: expectations) {
+    auto& figure = *expectation.figure;
+    auto last = expectation.epoch.orDefault(epochs);
+    if (last > epochs) {
+      sentences.add(kj::str("expect.", figure.name, " will be missed: it is about epoch ", last,
+          ", and the run has only ", counted(epochs, "epoch")));
+    } else if (!validates && figure.isOfValidation()) {
+      sentences.add(
+          kj::str("expect.", figure.name, " will be missed: there are no records to validate on"));
+    }
+  }
+  return sentences.releaseAsArray();
 }
 
 }  // namespace runner

@@ -22,6 +22,8 @@ struct ExpectedFigure {
     TRAIN_LOSS
   } kind;
   double atMost = kj::inf();  // no run can exceed this
+
+  bool isOfValidation() const { return kind != TRAIN_ACCURACY && kind != TRAIN_LOSS; }
 };
 
 // The bounds of one figure in one epoch. Null: no such bound.
@@ -37,5 +39,10 @@ struct Expectation {
 
 // Reads [expect].
 kj::Array<Expectation> readExpectations(configs::Reader& reader);
+
+// Returns one sentence for each expectation that every run of `epochs` epochs misses. `validates`
+// says whether the run has records to validate on.
+kj::Array<kj::String> certainMisses(
+    kj::ArrayPtr<const Expectation> expectations, uint epochs, bool validates);
 
 }  // namespace runner

@@ -203,6 +203,24 @@ TEST_CASE("loadRuns: --sweep accepts a range") {
   CHECK(kj::strArray(runsOf(all), " ") == "seed=1 seed=2 seed=3");
 }
 
+TEST_CASE("loadRuns: an error that only some runs with a setting have says which runs") {
+  constexpr kj::StringPtr MOMENTUM = "train.optimizer.momentum=0.1,0.2"_kj;
+  auto some = load("", {"train.optimizer.kind=sgd,adam", MOMENTUM}).errors;
+  CHECK(tests::contains(some,
+      "unknown key `momentum` in [train.optimizer] (in 2 runs, for example kind=adam,momentum=0.1)"
+      "\n"));
+  // All runs with the setting have the error: its place says enough.
+  auto all = load("", {"data.batch_size=128,0", "train.seed=1,2"}).errors;
+  CHECK(tests::contains(all, "`batch_size` must be an integer 1 … 65536, not 0\n"));
+}
+
+TEST_CASE("loadRuns: values of a range with the same error make one error, with their number") {
+  auto errors = load("", {"train.epochs={ from = -3, to = 2, count = 6 }"}).errors;
+  CHECK(tests::contains(errors,
+      "`epochs` must be an integer 1 … 1000000, not -3 (in 4 runs, for example epochs=-3)\n"));
+  CHECK(tests::contains(errors, "\n1 error in "));
+}
+
 TEST_CASE("loadRuns: a file without a sweep is one run with the digest of the file") {
   auto all = load("");
   REQUIRE(all.runs.size() == 1);

@@ -6,9 +6,22 @@ namespace runner {
 
 namespace {
 
-// Returns a text that is equal for the same message at the same place.
-kj::String identityOf(const configs::Diagnostics::Error& error) {
-  return kj::str(error.span.toString(), '\0', error.message);
+using Error = configs::Diagnostics::Error;
+
+// Returns `text` without its numbers.
+kj::String withoutNumbers(kj::StringPtr text) {
+  auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
+  kj::Vector<char> rest;
+  for (size_t i = 0; i < text.size();) {
+    if (!isDigit(text[i])) {
+      rest.add(text[i++]);
+      continue;
+    }
+    if (!rest.empty() && rest.back() == '-') rest.removeLast();
+    while (isDigit(text[i]) || text[i] == '.' || text[i] == 'e' || text[i] == '+' || text[i] == '-')
+      i++;
+  }
+  return kj::heapString(rest.asPtr());
 }
 
 // Whether an error at `span` shows the user which setting is wrong.
@@ -19,6 +32,14 @@ bool isAtSetting(const configs::Span& span, kj::ArrayPtr<const Setting> settings
   return false;
 }
 
+// Returns a text that is equal for errors of one kind at one place. All values of a range have the
+// place of the range, and messages name them. There, numbers make no other kind.
+kj::String kindOf(const Error& error, kj::ArrayPtr<const Setting> settings) {
+  auto message =
+      isAtSetting(error.span, settings) ? withoutNumbers(error.message) : kj::str(error.message);
+  return kj::str(error.span.toString(), '\0', message);
+}
+
 }  // namespace
 
 void RunErrors::add(kj::ArrayPtr<const Setting> settings, configs::Diagnostics errors) {
@@ -26,29 +47,40 @@ void RunErrors::add(kj::ArrayPtr<const Setting> settings, configs::Diagnostics e
 }
 
 void RunErrors::tell(kj::ArrayPtr<const kj::String> shortKeys, configs::Diagnostics& all) const {
-  kj::HashMap<kj::String, size_t> counts;
+  struct Found {
+    const Error& first;
+    kj::ArrayPtr<const Setting> settings;  // of the first run
+    size_t runs = 0;
+    bool differs = false;  // whether the messages differ, in their numbers
+  };
+  kj::Vector<Found> found;
+  kj::HashMap<kj::String, size_t> places;  // in `found`
   for (auto& run: runs) {
-    configs::Diagnostics own;
-    own.addNew(run.errors);  // each error once
-    for (auto& error: own.all()) {
-      counts.upsert(identityOf(error), 1, [](size_t& count, size_t&&) { count++; });
+    kj::HashSet<size_t> own;
+    for (auto& error: run.errors.all()) {
+      size_t place = places.findOrCreate(kindOf(error, run.settings), [&]() {
+        found.add(Found{error, run.settings});
+        return kj::HashMap<kj::String, size_t>::Entry{
+            kindOf(error, run.settings), found.size() - 1};
+      });
+      auto& kind = found[place];
+      kind.differs = kind.differs || error.message != kind.first.message;
+      if (own.contains(place)) continue;
+      own.insert(place);
+      kind.runs++;
     }
   }
-  kj::HashSet<kj::String> told;
-  for (auto& run: runs) {
-    for (auto& error: run.errors.all()) {
-      auto identity = identityOf(error);
-      size_t count = KJ_ASSERT_NONNULL(counts.find(identity));
-      if (told.contains(identity)) continue;
-      told.insert(kj::mv(identity));
-      kj::String which;
-      if (count < runs.size() && !isAtSetting(error.span, run.settings)) {
-        which = kj::str(" (in ",
-            count == 1 ? kj::str("the run ") : kj::str(count, " runs, for example "),
-            nameOf(run.settings, shortKeys), ")");
-      }
-      all.error(error.span, kj::str(error.message, which), error.help);
+  for (auto& kind: found) {
+    size_t withSetting = 0;
+    for (auto& run: runs) withSetting += isAtSetting(kind.first.span, run.settings);
+    bool isClear = kind.runs == runs.size() || kind.runs == withSetting;
+    kj::String which;
+    if (!isClear || kind.differs) {
+      which = kj::str(" (in ",
+          kind.runs == 1 ? kj::str("the run ") : kj::str(kind.runs, " runs, for example "),
+          nameOf(kind.settings, shortKeys), ")");
     }
+    all.error(kind.first.span, kj::str(kind.first.message, which), kind.first.help);
   }
 }
 

@@ -13,7 +13,9 @@ public:
   void add(kj::ArrayPtr<const Setting> settings, configs::Diagnostics errors);
 
   // Adds every error to `all` once. An error that only some runs have comes from their settings.
-  // Unless it stands at the place of such a setting, the message names the first run that has it.
+  // The message says how many runs have it, and names the first one, unless the error stands at a
+  // setting and all runs with this setting have it. All values of a range have one place: if their
+  // errors differ only in numbers, they count as one error.
   void tell(kj::ArrayPtr<const kj::String> shortKeys, configs::Diagnostics& all) const;
 
 private:

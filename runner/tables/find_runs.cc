@@ -80,22 +80,21 @@ kj::Array<FoundRun> findRuns(kj::StringPtr path) {
   return found.releaseAsArray();
 }
 
-kj::Maybe<kj::String> notBegunIn(kj::StringPtr path) {
-  auto listed = runOrderIn(path);
+kj::Maybe<kj::String> notThereIn(kj::StringPtr path) {
+  auto listed = latestSweepIn(path);
   kj::Maybe<kj::StringPtr> first;
-  size_t count = 0, all = 0;
+  size_t count = 0;
   for (auto& name: listed) {
-    // An empty line stands between the runs of two sweeps.
-    if (name.size() == 0) continue;
-    all++;
     if (isRun(kj::str(path, "/", name))) continue;
     if (count == 0) first = name;
     count++;
   }
   KJ_IF_MAYBE(name, first) {
-    return kj::str(count, " of the ", all, " runs that ", runOrderFile(path), " lists ",
-        count == 1 ? "has" : "have", " not begun and ", count == 1 ? "has" : "have",
-        " no row in the table: ", *name, count == 1 ? "" : " and others");
+    bool isOne = count == 1;
+    return kj::str(count, " of the ", listed.size(), " runs of the latest sweep in ",
+        runOrderFile(path), isOne ? " has" : " have", " no row in the table, because ",
+        isOne ? "it has not begun or was removed: " : "they have not begun or were removed: ",
+        *name, isOne ? "" : " and others");
   }
   return nullptr;
 }

@@ -19,8 +19,9 @@ struct FoundRun {
 // with the way out, if there is no run.
 kj::Array<FoundRun> findRuns(kj::StringPtr path);
 
-// Returns, in one sentence, which runs of the sweeps in the folder `path` have no events yet. Null
-// if there is no such run, or no sweep.
-kj::Maybe<kj::String> notBegunIn(kj::StringPtr path);
+// Returns, in one sentence, which runs of the latest sweep in the folder `path` have no events.
+// Null if there is no such run, or no sweep. Runs of earlier sweeps do not count: they may never
+// begin, because the digest in a run's name changes with its data.
+kj::Maybe<kj::String> notThereIn(kj::StringPtr path);
 
 }  // namespace runner

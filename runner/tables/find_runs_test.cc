@@ -72,21 +72,23 @@ TEST_CASE("findRuns: refuses a folder without runs, and a missing folder") {
   CHECK_THROWS(findRuns("/nowhere"));
 }
 
-TEST_CASE("notBegunIn: counts the runs of a sweep that have no events") {
+TEST_CASE("notThereIn: counts the runs of the latest sweep that have no events") {
   addRun("rest/b");
   folder("rest/c");
-  CHECK(notBegunIn(folder("rest")) == nullptr);
-  writeWhole(runOrderFile(folder("rest")), "c\nb\na\n");
+  CHECK(notThereIn(folder("rest")) == nullptr);
+  // The last line is a run of an earlier sweep.
+  writeWhole(runOrderFile(folder("rest")), "c\nb\na\n\nearlier\n");
   auto file = runOrderFile(folder("rest"));
-  CHECK(KJ_ASSERT_NONNULL(notBegunIn(folder("rest"))) ==
-        kj::str("2 of the 3 runs that ", file,
-            " lists have not begun and have no row in the table: c and others"));
+  CHECK(KJ_ASSERT_NONNULL(notThereIn(folder("rest"))) ==
+        kj::str("2 of the 3 runs of the latest sweep in ", file,
+            " have no row in the table, because they have not begun or were removed: c and "
+            "others"));
   addRun("rest/c");
-  CHECK(KJ_ASSERT_NONNULL(notBegunIn(folder("rest"))) ==
-        kj::str(
-            "1 of the 3 runs that ", file, " lists has not begun and has no row in the table: a"));
+  CHECK(KJ_ASSERT_NONNULL(notThereIn(folder("rest"))) ==
+        kj::str("1 of the 3 runs of the latest sweep in ", file,
+            " has no row in the table, because it has not begun or was removed: a"));
   addRun("rest/a");
-  CHECK(notBegunIn(folder("rest")) == nullptr);
+  CHECK(notThereIn(folder("rest")) == nullptr);
 }
 
 }  // namespace

@@ -74,13 +74,24 @@ TEST_CASE("check says that a directory is not an experiment file, and ends with 
   CHECK(ended.exitCode == 2);
 }
 
-TEST_CASE("check says that image shapes are still unchecked where the data is not imported yet") {
+TEST_CASE("check says which commands check the image shapes of data that it does not read") {
   auto source = kj::arr(kj::str("--set"), kj::str("data.source=configs"));
   auto ended = check("configs/imagenet_inception_bn.toml", source);
   CHECK(ended.output ==
-        "configs/imagenet_inception_bn.toml: OK so far; image shapes are checked once the data is "
-        "imported\n");
+        "configs/imagenet_inception_bn.toml: OK so far; `runner explain` and `runner run` also "
+        "check image shapes, once they have read the records\n");
   CHECK(ended.exitCode == 0);
+}
+
+TEST_CASE("check warns once of an expectation about an epoch that no run of a sweep has") {
+  auto ended = Command({RUNNER, "check", "configs/mnist_mlp_local.toml", "--set",
+                           "expect.train_loss={ at_most = 1, epoch = 9 }", "--set",
+                           "train.epochs=3", "--sweep", "train.seed=1,2"})
+                   .wait();
+  CHECK(ended.exitCode == 0);
+  CHECK(ended.errors ==
+        "warning: expect.train_loss will be missed: it is about epoch 9, and the run has only 3 "
+        "epochs\n");
 }
 
 TEST_CASE("check refuses an image folder without a source, unless the environment names one") {

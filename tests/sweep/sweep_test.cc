@@ -591,6 +591,11 @@ TEST_CASE("a run that was stopped by another rule is run again, and one that has
   CHECK_FALSE(contains(later.errors, "learning_rate=1e-07: skipped"));
   CHECK(contains(later.output, "- learning_rate=1e-07 stopped: at epoch 2: "));
   CHECK(runner::readRunRecord(sweep.folder).epochRecords.size() == 2);
+  CHECK_FALSE(contains(later.errors, "sweep.stop stops no run"));
+  // At its last epoch, a run has nothing left that a stop could save.
+  auto never = sweep.call("{ kind = \"asha\", first_epoch = 4, keep_one_in = 2 }");
+  CHECK(contains(never.errors, "warning: sweep.stop stops no run, because its first_epoch is 4, "));
+  CHECK_FALSE(contains(never.output, " stopped"));
 }
 
 TEST_CASE("sweep.stop counts the epochs that a continued run has made before the break") {
