@@ -32,8 +32,9 @@ bool isAtSetting(const configs::Span& span, kj::ArrayPtr<const Setting> settings
   return false;
 }
 
-// Returns a text that is equal for errors of one kind at one place. All values of a range have the
-// place of the range, and messages name them. There, numbers make no other kind.
+// Returns a text that is equal for errors of one kind at one place. At the place of a setting,
+// errors whose messages differ only in numbers are of one kind, because all values of a range have
+// the place of the range, and messages name the value.
 kj::String kindOf(const Error& error, kj::ArrayPtr<const Setting> settings) {
   auto message =
       isAtSetting(error.span, settings) ? withoutNumbers(error.message) : kj::str(error.message);
@@ -51,7 +52,7 @@ void RunErrors::tell(kj::ArrayPtr<const kj::String> shortKeys, configs::Diagnost
     const Error& first;
     kj::ArrayPtr<const Setting> settings;  // of the first run
     size_t runs = 0;
-    bool differs = false;  // whether the messages differ, in their numbers
+    bool differs = false;  // whether the numbers in the messages differ
   };
   kj::Vector<Found> found;
   kj::HashMap<kj::String, size_t> places;  // in `found`
