@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <kj/io.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -24,7 +25,13 @@ BadImages::BadImages(kj::StringPtr folder): path(kj::str(folder, "/", BAD_IMAGES
   if (pathKind(path) != PathKind::FILE) return;
   auto bytes = readFile(path, FILE_BYTES_MAX);
   std::istringstream text(std::string(bytes.asChars().begin(), bytes.size()));
-  // The last line may lack its end, if the process was killed while it wrote it.
+  // The last line may lack its end, if the process was killed while it wrote it, or the disk was
+  // full. The next line must not follow it.
+  size_t whole = bytes.size();
+  while (whole > 0 && bytes[whole - 1] != '\n') --whole;
+  if (whole < bytes.size() && ::truncate(path.cStr(), whole) != 0) {
+    configs::fail("cannot write ", path, ": ", strerror(errno));
+  }
   for (std::string line; std::getline(text, line) && !text.eof();) {
     char* end;
     uint64_t number = std::strtoull(line.c_str(), &end, 10);

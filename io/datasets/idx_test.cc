@@ -90,6 +90,9 @@ TEST_CASE("idx: says which file is missing, or is not what its name says") {
   write();
   CHECK(folder.refusal() ==
         "the validation files do not have as many bytes as their head says. Get the files again");
+  images[8] = images[12] = images[11] = 0;
+  folder.write("other/t10k-images-idx3-ubyte", images.slice(0, 16));
+  CHECK(folder.refusal() == "the validation files have images without pixels. Get the files again");
   folder.write("other/t10k-images-idx3-ubyte", IMAGES);
   folder.write("other/t10k-labels-idx1-ubyte", kj::arrayPtr(LABELS, kj::size(LABELS) - 1));
   CHECK(folder.refusal() ==

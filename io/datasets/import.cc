@@ -73,6 +73,7 @@ void importIdx(const DataConfig& config, kj::StringPtr name, kj::ArrayPtr<const 
   }
   uint64_t count = bigEndian(images, 4);
   ImageShape shape = {1, bigEndian(images, 8), bigEndian(images, 12)};
+  if (shape.size() == 0) refuse("have images without pixels");
   if (uint64_t(shape.height) * shape.width > IMAGE_PIXELS_MAX ||
       images.size() != IMAGE_HEADER_BYTES + count * shape.size()) {
     refuse("do not have as many bytes as their head says");

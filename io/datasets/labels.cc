@@ -62,9 +62,14 @@ kj::Array<Cell> cellsOf(kj::ArrayPtr<const char> row) {
   }
 }
 
-// Returns the place of the cell `name`, or the number of cells if there is none.
+constexpr size_t NO_COLUMN = kj::maxValue;
+
+// Returns the place of the cell `name`.
 size_t columnNamed(kj::StringPtr name, kj::ArrayPtr<const Cell> cells) {
-  return std::find(cells.begin(), cells.end(), name.asArray()) - cells.begin();
+  for (auto i: kj::indices(cells)) {
+    if (cells[i] == name.asArray()) return i;
+  }
+  return NO_COLUMN;
 }
 
 bool isBlank(char c) {
@@ -172,7 +177,7 @@ LabelList parseLabels(
   bool isList = file.endsWith(".lst");
   LabelList list;
   kj::Vector<kj::String> names;
-  size_t nameColumn = kj::maxValue;  // none
+  size_t nameColumn = NO_COLUMN;
   Lines lines(content.asChars());
   while (lines.next()) {
     auto row = lines.row();

@@ -18,6 +18,15 @@ kj::Array<kj::String> paths(kj::ArrayPtr<const kj::StringPtr> all) {
 
 }  // namespace
 
+TEST_CASE("parseLabels: only a column `name` of the first line names classes") {
+  auto namesIn = [](kj::StringPtr text) {
+    return kj::strArray(parseLabels("labels.tsv", text.asBytes(), "").classNames, ", ");
+  };
+  CHECK(namesIn("#path\tlabel\tname\na.jpg\t0\tant\nb.jpg\t1\tbee\n") == "ant, bee");
+  CHECK(namesIn("#path\tlabel\na.jpg\t0\tant\nb.jpg\t1\tbee\n") == "");
+  CHECK(namesIn("# made by hand\na.jpg\t0\nb.jpg\t1\n") == "");
+}
+
 TEST_CASE("labelsByFolder: folders sorted by path are the classes 0, 1, …") {
   auto config = testConfig("image_folder");
   auto labels =

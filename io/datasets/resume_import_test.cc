@@ -208,6 +208,10 @@ TEST_CASE("BadImages: remembers reasons, and passes over a line that was cut sho
   BadImages second(folder);
   CHECK(KJ_ASSERT_NONNULL(second.find(3)) == "has no pixels");
   CHECK(second.find(12) == nullptr);
+  second.add(13, "is dark");
+  BadImages third(folder);
+  CHECK(third.find(12) == nullptr);
+  CHECK(KJ_ASSERT_NONNULL(third.find(13)) == "is dark");
 }
 
 }  // namespace io

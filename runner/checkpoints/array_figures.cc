@@ -3,7 +3,9 @@
 #include <kj/debug.h>
 #include <string.h>
 
+#include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "runner/checkpoints/float_values.h"
 #include "runner/text/numbers.h"
@@ -45,6 +47,17 @@ ArrayFigures figures(kj::ArrayPtr<const kj::byte> values) {
   return found;
 }
 
+template <typename Number>
+double distance(Number x, Number y) {
+  auto [less, more] = std::minmax(x, y);
+  if constexpr (std::is_integral_v<Number>) {
+    // The distance of two signed numbers may need a bit more than they have.
+    return double(uint64_t(more) - uint64_t(less));
+  } else {
+    return double(more - less);
+  }
+}
+
 template <typename T, typename Number = T>
 ArrayDifference difference(kj::ArrayPtr<const kj::byte> a, kj::ArrayPtr<const kj::byte> b) {
   ArrayDifference found;
@@ -56,8 +69,7 @@ ArrayDifference difference(kj::ArrayPtr<const kj::byte> a, kj::ArrayPtr<const kj
     if (!std::isfinite(double(x)) || !std::isfinite(double(y))) {
       found.notFinite++;
     } else {
-      // The larger one first, because whole numbers have no sign.
-      found.largest = kj::max(found.largest, x > y ? double(x - y) : double(y - x));
+      found.largest = kj::max(found.largest, distance(x, y));
     }
   }
   return found;

@@ -53,6 +53,9 @@ TEST_CASE("differenceOf: counts values whose bits differ, and finds the first an
   CHECK(differenceOf(arrayOf<float>("F32", a), arrayOf<float>("F32", a)).values == 0);
   const uint64_t c[] = {5}, d[] = {7};
   CHECK(differenceOf(arrayOf<uint64_t>("U64", c), arrayOf<uint64_t>("U64", d)).largest == 2);
+  const int64_t least[] = {INT64_MIN}, most[] = {INT64_MAX};
+  CHECK(differenceOf(arrayOf<int64_t>("I64", least), arrayOf<int64_t>("I64", most)).largest ==
+        double(UINT64_MAX));
   const uint16_t g[] = {0x3c00, 0x7e01}, h[] = {0xc000, 0x7e02};  // 1 and -2, two NaNs
   CHECK(differenceOf(arrayOf<uint16_t>("F16", g), arrayOf<uint16_t>("F16", h)).values == 2);
   CHECK(differenceOf(arrayOf<uint16_t>("F16", g), arrayOf<uint16_t>("F16", h)).largest == 3);

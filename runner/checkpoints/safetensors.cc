@@ -30,12 +30,12 @@ Fields fieldsOf(capnp::JsonValue::Reader value) {
   return value.getObject();
 }
 
-// Returns a whole number that JSON has as a double.
-uint64_t wholeNumber(capnp::JsonValue::Reader value) {
+// Returns a whole number that JSON has as a double. Errors say which `field` it stands in.
+uint64_t wholeNumber(capnp::JsonValue::Reader value, kj::StringPtr field) {
   constexpr double MOST = 1ull << 53;
   double number = value.isNumber() ? value.getNumber() : -1;
   if (!(number >= 0 && number <= MOST) || number != double(uint64_t(number))) {
-    configs::fail("its header has data_offsets that are not whole numbers");
+    configs::fail("its header has a `", field, "` that does not consist of whole numbers");
   }
   return uint64_t(number);
 }
@@ -52,7 +52,7 @@ FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::b
       uint64_t product = 1;
       kj::Vector<kj::String> sides;
       for (auto side: value.getArray()) {
-        auto size = wholeNumber(side);
+        auto size = wholeNumber(side, field.getName());
         if (size > 0 && product > (1ull << 53) / size) configs::fail("`", name, "` is too large");
         product *= size;
         sides.add(kj::str(size));
@@ -61,7 +61,8 @@ FoundTensor tensorOf(kj::StringPtr name, Fields fields, kj::ArrayPtr<const kj::b
       shape = kj::strArray(sides, ",");
     }
     if (field.getName() == "data_offsets" && value.isArray() && value.getArray().size() == 2) {
-      auto begin = wholeNumber(value.getArray()[0]), end = wholeNumber(value.getArray()[1]);
+      auto begin = wholeNumber(value.getArray()[0], field.getName());
+      auto end = wholeNumber(value.getArray()[1], field.getName());
       if (begin > end || end > all.size()) {
         configs::fail("the values of `", name, "` lie outside of the file: it is cut short");
       }

@@ -129,7 +129,8 @@ kj::Array<FoundTensor> piecesByKey(const FoundTensor& array, const SavedFiles& s
     for (auto& key: weights->arrays) {
       uint64_t next = at + key.values.size();
       // The files may be of different checkpoints.
-      if (at < end && next > end) return whole();
+      bool isCut = (at < begin && next > begin) || (at < end && next > end);
+      if (isCut) return whole();
       if (at >= begin && at < end) {
         auto values = array.values.slice(at - begin, next - begin);
         pieces.add(FoundTensor{kj::str(key.name), kj::str(array.type), kj::str(key.shape), values});
