@@ -5,6 +5,7 @@
 #include <kj/string.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace rpc {
 
@@ -35,12 +36,20 @@ struct Slice {
   }
 };
 
+// Copies values of the flat array, or of a slice. Both arrays have the same size.
+inline void copy(kj::ArrayPtr<const float> from, kj::ArrayPtr<float> to) {
+  KJ_IREQUIRE(from.size() == to.size());
+  memcpy(to.begin(), from.begin(), to.size() * sizeof(float));
+}
+
 // A half-open range of slices.
 struct SliceRange {
   SliceId begin;
   SliceId end;
 };
 
+// How the flat array of parameters is cut into slices, and which shard holds each of them. All
+// roles of a job have the same placement.
 struct Placement {
   kj::Array<Slice> slices;               // by ascending offset; together the whole flat array
   kj::Array<kj::Array<SliceId>> shards;  // per shard: its slices, ascending

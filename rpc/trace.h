@@ -38,6 +38,7 @@ enum class TracePoint : uint8_t {
   RETURNED   // the answer is in the worker's parameters
 };
 
+// One event of a TraceLane.
 struct TraceEvent {
   int64_t begin_ns;  // on the machine's CLOCK_MONOTONIC
   int64_t end_ns;

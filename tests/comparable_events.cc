@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 
 namespace tests {
 

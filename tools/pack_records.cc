@@ -4,8 +4,6 @@
 #include <kj/main.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "configs/language/failure.h"
 #include "io/datasets/datasets.h"
 #include "io/datasets/fetch.h"
@@ -155,11 +153,8 @@ private:
   }
 
   kj::MainBuilder::Validity setResize(kj::StringPtr pixels) {
-    char* end = nullptr;
-    unsigned long number = std::strtoul(pixels.cStr(), &end, 10);
-    if (end == pixels.begin() || *end != '\0' || number < 1 || number > 8192) {
-      return kj::str("`", pixels, "` is not a whole number from 1 to 8192");
-    }
+    uint64_t number = runner::parseWhole(pixels, 8192).orDefault(0);
+    if (number == 0) return kj::str("`", pixels, "` is not a whole number from 1 to 8192");
     config.resizeShortSide = number;
     return true;
   }

@@ -9,6 +9,7 @@
 #include "configs/language/failure.h"
 #include "runner/system/command_line.h"
 #include "runner/system/files.h"
+#include "runner/text/numbers.h"
 #include "tools/logs/log_table.h"
 #include "tools/results/folder.h"
 #include "tools/results/index.h"
@@ -101,14 +102,9 @@ kj::MainBuilder::Validity choose(const Word<T> (&words)[n], kj::StringPtr given,
   return kj::str("`", given, "` is not one of: ", kj::strArray(known, ", "));
 }
 
-// Reads an integer from 1 to 999,999,999.
+// Reads a whole number from 1 to 999,999,999.
 kj::Maybe<uint> readCount(kj::StringPtr text) {
-  if (text.size() < 1 || text.size() > 9) return nullptr;
-  uint count = 0;
-  for (char c: text) {
-    if (c < '0' || c > '9') return nullptr;
-    count = count * 10 + (c - '0');
-  }
+  uint count = runner::parseWhole(text, 999'999'999).orDefault(0);
   if (count == 0) return nullptr;
   return count;
 }

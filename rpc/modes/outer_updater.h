@@ -7,6 +7,7 @@ namespace rpc {
 
 // How the shards of local_sgd continue from the mean of all workers' values.
 struct OuterConfig {
+  // The rules of OuterUpdater.
   enum Rule { AVERAGE, BLOCK_MOMENTUM, NESTEROV } rule;
   double learningRate;
   kj::Maybe<double> momentum;  // null: 1 - 1 / workers

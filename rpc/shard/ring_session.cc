@@ -26,6 +26,11 @@ kj::AutoCloseFd newBell() {
 
 }  // namespace
 
+void requireNewest(bool isNewest, uint rank) {
+  if (isNewest) return;
+  KJ_FAIL_REQUIRE("another worker has said hello with this rank; give each worker its own", rank);
+}
+
 RingSession::RingSession(
     RingService service, uint rank, kj::Own<SharedMemory> ownMemory, kj::Function<bool()> isNewest)
     : service(service),
@@ -85,15 +90,12 @@ bool RingSession::takePushes() {
 
 void RingSession::push(Note note) {
   service.shard.requireMember(rank);
-  if (!isNewest()) {
-    KJ_FAIL_REQUIRE("another worker has said hello with this rank; give each worker its own", rank);
-  }
+  requireNewest(isNewest(), rank);
   SliceId id = note.slice;
-  auto& slices = service.placement.slices;
-  KJ_REQUIRE(
-      id < slices.size() && slices[id].shard == service.index, "this shard has no such slice", id);
+  service.shard.requireSlice(id);
   KJ_IF_MAYBE(t, service.trace) t->arrived(rank, note.number, id);
-  uint64_t due = service.shard.push(rank, id, note.number, slices[id].of(gradients));
+  uint64_t due =
+      service.shard.push(rank, id, note.number, service.placement.slices[id].of(gradients));
   uint64_t now = service.shard.progress(id);
   KJ_IF_MAYBE(t, service.trace) {
     t->counted(rank, id, due);

@@ -7,10 +7,15 @@
 
 #include "rpc/placement.h"
 #include "rpc/shard/shard.h"
+#include "rpc/shard/waiting.h"
 #include "rpc/shared_memory/shared_layout.h"
 #include "rpc/shared_memory/shared_memory.h"
+#include "rpc/trace.h"
 
 namespace rpc {
+
+// Throws, with the way out, unless the session of worker `rank` is the newest one of its rank.
+void requireNewest(bool isNewest, uint rank);
 
 // What a RingSession needs of its server. All of it must outlive the session.
 struct RingService {

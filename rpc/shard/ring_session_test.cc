@@ -119,6 +119,18 @@ TEST_CASE("RingSession: memory of the wrong size, or whose size may still change
   CHECK(contains(bench.refusal(worker.offer(worker.memory->descriptor())), "twice"));
 }
 
+TEST_CASE("RingSession: of two offers of memory that are open at the same time, one is refused") {
+  SharingBench bench;
+  RawWorker worker(bench, 0);
+  auto late = kj::newPromiseAndFulfiller<Descriptor::Client>();
+  auto request = worker.session.shareRequest();
+  request.setMemory(kj::mv(late.promise));
+  auto waiting = request.send();
+  worker.share();
+  late.fulfiller->fulfill(passed(worker.memory->descriptor()));
+  CHECK(contains(bench.refusal(waiting), "twice"));
+}
+
 TEST_CASE("RingSession: a wrong note ends only its session, with the reason") {
   struct {
     Note note;

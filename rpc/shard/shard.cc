@@ -16,10 +16,6 @@ kj::Array<float> makeValues(uint64_t size) {
   return values;
 }
 
-void copy(kj::ArrayPtr<float> target, kj::ArrayPtr<const float> source) {
-  memcpy(target.begin(), source.begin(), source.size() * sizeof(float));
-}
-
 // sum ← a + b.
 void add(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b, kj::ArrayPtr<float> sum) {
   for (size_t i = 0, n = sum.size(); i < n; i++) sum[i] = a[i] + b[i];
@@ -43,7 +39,7 @@ public:
       gradient.decode(room());
       sum = memory;
     } else {
-      if (sum.begin() != memory.begin()) copy(room(), sum);
+      if (sum.begin() != memory.begin()) copy(sum, room());
       gradient.add(memory);
       sum = memory;
     }
@@ -108,7 +104,7 @@ void Shard::initialize(SliceId id, kj::ArrayPtr<const float> values) {
   checkInitialize(id, values);
   auto& held = find(id);
   if (held.initialized) return;
-  copy(held.buffers[held.current].values, values);
+  copy(values, held.buffers[held.current].values);
   held.initialized = true;
   --uninitialized;
   // Rank 0 has these values.
@@ -305,6 +301,7 @@ void Shard::closeRoundIfFull(HeldSlice& held) {
   apply(held, Round{held.version, sum.get(), rounds.divisor(held.pushes)});
 }
 
+// With ANY: adds a gradient to the round at once, and applies the round if that fills it.
 void Shard::addAsItCame(HeldSlice& held, const codec::Coded& gradient) {
   held.pushes++;
   if (rounds.aggregate == 1) {
@@ -352,6 +349,10 @@ kj::Maybe<uint64_t> Shard::version(SliceId id) const {
   auto& held = find(id);
   if (!held.initialized) return nullptr;
   return held.version;
+}
+
+void Shard::requireSlice(SliceId id) const {
+  find(id);
 }
 
 uint64_t Shard::progress(SliceId id) const {

@@ -1,18 +1,16 @@
-// rpc/shard/shard.h: one server's share of the parameters: sums pushes, updates, lends out values,
-// and knows who waits for them.
+// rpc/shard/shard.h: one server's share of the parameters: sums pushes, updates, and lends out
+// values.
 #pragma once
 
 #include <kj/array.h>
 #include <kj/common.h>
 #include <kj/function.h>
-#include <kj/refcount.h>
 #include <kj/vector.h>
 
 #include "configs/language/state_visitor.h"
 #include "rpc/codec/encoding.h"
 #include "rpc/placement.h"
 #include "rpc/rounds.h"
-#include "rpc/trace.h"
 
 namespace rpc {
 
@@ -75,6 +73,7 @@ public:
   // Worker `rank` was lost: refuses whatever it still sends. What it has pushed stays in its
   // rounds. Rounds that lack its push still wait. A repeated call has no effect.
   void fence(uint rank);
+  // How far the pushes of one worker went in one slice.
   struct SliceSteps {
     SliceId id;
     uint64_t steps;  // that a worker has pushed
@@ -92,6 +91,9 @@ public:
   // Throws DISCONNECTED if worker `rank` is no member, as do its pushes and lend().
   void requireMember(uint rank) const;
 
+  // Throws unless this shard has slice `id`, as all calls with a slice do.
+  void requireSlice(SliceId id) const;
+
   // Returns how many rounds were applied to slice `id`. Null before initialize().
   kj::Maybe<uint64_t> version(SliceId id) const;
   // Returns the number that answers for an initialized slice wait for. It never falls while a push
@@ -100,6 +102,7 @@ public:
   // slowest worker has pushed. Workers that rest do not count.
   uint64_t progress(SliceId id) const;
 
+  // Values that are lent to a worker.
   struct Lent {
     uint64_t version;
     kj::ArrayPtr<const float> values;  // aligned to 8 bytes
@@ -190,50 +193,6 @@ private:
   kj::Array<Membership> memberships;  // each rank's
   uint outside = 0;                   // ranks that are no members
   Counts counted;
-};
-
-// Somebody who waits for slices of a shard.
-class Waiter: public kj::Refcounted {
-public:
-  // Slice `id` has made the progress that was waited for. Must not throw, nor call Waiting.
-  virtual void reach(SliceId id) = 0;
-};
-
-// Who waits for which Shard::progress() of one shard. One thread.
-class Waiting {
-public:
-  // `slices` counts those of the whole placement. `trace` must outlive this.
-  explicit Waiting(size_t slices, kj::Maybe<ShardTrace&> trace = nullptr)
-      : waits(kj::heapArray<kj::Vector<Wait>>(slices)), trace(trace) {}
-
-  // `waiter` waits until slice `id` has reached `progress`. It lives at least until then.
-  void add(Waiter& waiter, SliceId id, uint64_t progress) {
-    waits[id].add(Wait{progress, kj::addRef(waiter)});
-  }
-
-  // Slice `id` has reached `progress`: calls those who waited for it.
-  void reached(SliceId id, uint64_t progress) {
-    KJ_IF_MAYBE(t, trace) t->reached(id, progress);
-    auto& list = waits[id];
-    size_t kept = 0;
-    for (auto& wait: list) {
-      if (wait.progress <= progress) {
-        wait.waiter->reach(id);
-      } else {
-        auto stays = kj::mv(wait);
-        list[kept++] = kj::mv(stays);
-      }
-    }
-    list.truncate(kept);
-  }
-
-private:
-  struct Wait {
-    uint64_t progress;
-    kj::Own<Waiter> waiter;
-  };
-  kj::Array<kj::Vector<Wait>> waits;  // per slice
-  kj::Maybe<ShardTrace&> trace;
 };
 
 }  // namespace rpc

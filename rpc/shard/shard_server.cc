@@ -7,6 +7,8 @@
 #include "rpc/shard/ring_session.h"
 #include "rpc/shard/shard.h"
 #include "rpc/shard/shared_values.h"
+#include "rpc/shard/waiting.h"
+#include "rpc/wait_list.h"
 #include "rpc/wire/descriptor.h"
 #include "rpc/wire/payload.h"
 
@@ -39,7 +41,7 @@ public:
         answers(rounds.answers(), placement),
         wholeValues({}, placement),
         shard(placement, shard, rounds, updater,
-            ValueMemory([this](SliceId id, uint plane) { return values.of(id, plane); })),
+            ValueMemory([this](SliceId id, uint buffer) { return values.of(id, buffer); })),
         trace(trace),
         waiting(placement.slices.size(), trace),
         call(placement),
@@ -65,9 +67,7 @@ public:
     // The others do not wait for it to start, either. A worker that joins later starts at once.
     started[rank] = true;
     startIfAll();
-    for (SliceId id: slices) {
-      if (shard.version(id) != nullptr) wake(id);
-    }
+    wakeAll();
   }
 
   void admit(uint rank, uint64_t step) override {
@@ -97,14 +97,19 @@ private:
     for (bool flag: started) {
       if (!flag) return false;
     }
-    for (auto& fulfiller: starting) fulfiller->fulfill();
-    starting.clear();
+    starting.wakeAll();
     return true;
   }
   // Resolves when all slices of `call` have values, and have made the progress that is due.
   kj::Promise<void> whenDue();
   // Wakes calls that waited for the progress that slice `id` has made.
   void wake(SliceId id) { waiting.reached(id, shard.progress(id)); }
+  // The same for all slices that have values.
+  void wakeAll() {
+    for (SliceId id: slices) {
+      if (shard.version(id) != nullptr) wake(id);
+    }
+  }
 
   const Placement& placement;
   uint64_t digest;  // of the placement
@@ -126,7 +131,7 @@ private:
   kj::Array<uint> sessions;   // per rank: how many hellos; only the newest session is valid
   kj::Array<uint64_t> since;  // per rank: the step at which it became a member
   kj::Array<bool> started;    // ranks that called start()
-  kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> starting;
+  WaitList starting;          // calls of start()
 };
 
 kj::Promise<void> ShardServer::whenDue() {
@@ -172,17 +177,13 @@ public:
         server.shard.isInitialized(), "a worker starts, but not all slices have values", rank);
     server.started[rank] = true;
     if (server.startIfAll()) return kj::READY_NOW;
-    auto paf = kj::newPromiseAndFulfiller<void>();
-    server.starting.add(kj::mv(paf.fulfiller));
-    return kj::mv(paf.promise);
+    return server.starting.wait();
   }
 
   kj::Promise<void> rest(RestContext context) override {
     requireNewest();
     server.shard.rest(rank, context.getParams().getNumber());
-    for (SliceId id: server.slices) {
-      if (server.shard.version(id) != nullptr) server.wake(id);
-    }
+    server.wakeAll();
     return kj::READY_NOW;
   }
 
@@ -190,7 +191,7 @@ public:
     requireNewest();
     auto params = context.getParams();
     server.call.read(params.getSlices());
-    for (auto& each: server.call.all()) server.shard.version(each.id);  // throws if there is none
+    for (auto& each: server.call.all()) server.shard.requireSlice(each.id);
     return answerWhenDue(context, server.wholeValues);
   }
 
@@ -214,7 +215,6 @@ public:
 
   kj::Promise<void> share(ShareContext context) override {
     requireNewest();
-    KJ_REQUIRE(ring == nullptr, "a worker shared its memory twice", rank);
     auto memory = context.getParams().getMemory();
     auto promise = memory.getFd();
     return promise.then([this, context, memory = kj::mv(memory)](kj::Maybe<int> fd) mutable {
@@ -234,6 +234,8 @@ public:
 private:
   // Begins to serve a worker's rings.
   void open(int descriptor, kj::UnixEventPort& port, ShareResults::Builder results) {
+    // Several calls may have waited for their descriptors at the same time.
+    KJ_REQUIRE(ring == nullptr, "a worker shared its memory twice", rank);
     auto memory =
         SharedMemory::map(descriptor, WorkerLayout(server.placement).bytes(), SharedMemory::WRITE);
     RingService service{
@@ -252,10 +254,7 @@ private:
 
   void requireNewest() {
     server.shard.requireMember(rank);
-    if (number != server.sessions[rank]) {
-      KJ_FAIL_REQUIRE(
-          "another worker has said hello with this rank; give each worker its own", rank);
-    }
+    rpc::requireNewest(number == server.sessions[rank], rank);
   }
 
   // First values are always float32.

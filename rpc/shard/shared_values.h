@@ -6,17 +6,19 @@
 
 namespace rpc {
 
-// Memory for planes of values, which a server may share. In a plane, consecutive slices lie one
-// after the other if their sizes are whole cache lines. Then they can share an entry of an answer.
+// Memory for the buffers of a shard's values, which a server may share. The first buffers of
+// consecutive slices lie one after the other if their sizes are whole cache lines, and so do the
+// second ones, and so on. Then these slices can share an entry of an answer.
 class SharedValues {
 public:
   SharedValues(const Placement& placement, uint shard, const Rounds& rounds)
       : layout(placement, shard, rounds),
         memory(SharedMemory::create(layout.bytes(), SharedMemory::READ)) {}
 
-  // Returns the memory of a slice in a plane. It must not be used after this object is destroyed.
-  kj::Array<float> of(SliceId id, uint plane) const {
-    auto values = layout.values(memory->bytes(), id, plane);
+  // Returns a buffer of a slice: see ValueMemory. It must not be used after this object is
+  // destroyed.
+  kj::Array<float> of(SliceId id, uint buffer) const {
+    auto values = layout.values(memory->bytes(), id, buffer);
     return kj::Array<float>(values.begin(), values.size(), kj::NullArrayDisposer::instance);
   }
   int descriptor() const { return memory->descriptor(); }

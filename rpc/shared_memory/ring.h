@@ -16,7 +16,7 @@ using kj::uint;
 // A push, or the answer to one.
 struct Note {
   uint32_t slice;
-  uint32_t plane;   // of an answer: which of the server's planes has the values
+  uint32_t buffer;  // of an answer: which of the slice's buffers at the server has the values
   uint64_t number;  // a push's step; an answer's version
 };
 

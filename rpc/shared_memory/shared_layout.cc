@@ -71,7 +71,7 @@ ServerLayout::ServerLayout(const Placement& placement, uint shard, const Rounds&
     : placement(placement),
       // As many as Shard needs: two if a round waits for all workers; otherwise one that each
       // worker may hold, and two more.
-      planes(rounds.counted == Rounds::ALL ? 2 : rounds.workers + 2),
+      buffers(rounds.counted == Rounds::ALL ? 2 : rounds.workers + 2),
       offsets(kj::heapArray<uint64_t>(placement.slices.size())) {
   for (auto& offset: offsets) offset = kj::maxValue;
   uint64_t end = 0;
@@ -79,15 +79,15 @@ ServerLayout::ServerLayout(const Placement& placement, uint shard, const Rounds&
     offsets[id] = end;
     end += roundedUp(placement.slices[id].size * sizeof(float), LINE_BYTES);
   }
-  plane_bytes = roundedUp(kj::max(end, 1u), PAGE_BYTES);
+  stride_bytes = roundedUp(kj::max(end, 1u), PAGE_BYTES);
 }
 
 kj::ArrayPtr<float> ServerLayout::values(
-    kj::ArrayPtr<kj::byte> memory, SliceId id, uint plane) const {
+    kj::ArrayPtr<kj::byte> memory, SliceId id, uint buffer) const {
   KJ_REQUIRE(memory.size() == bytes());
-  KJ_REQUIRE(id < offsets.size() && offsets[id] != kj::maxValue && plane < planes,
-      "there are no such values", id, plane, planes);
-  auto begin = reinterpret_cast<float*>(memory.begin() + plane * plane_bytes + offsets[id]);
+  KJ_REQUIRE(id < offsets.size() && offsets[id] != kj::maxValue && buffer < buffers,
+      "there are no such values", id, buffer, buffers);
+  auto begin = reinterpret_cast<float*>(memory.begin() + buffer * stride_bytes + offsets[id]);
   return kj::arrayPtr(begin, placement.slices[id].size);
 }
 

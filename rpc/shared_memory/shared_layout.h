@@ -40,22 +40,24 @@ private:
 // Makes the memory of a worker.
 kj::Own<SharedMemory> newWorkerMemory(const Placement& placement);
 
-// A server's memory: planes, each of which has room for one version of each of its slices. There
-// are as many planes as a Shard can need. Those that it does not use cost nothing.
+// A server's memory: the buffers of its slices, each with room for one version of a slice. A slice
+// has as many buffers as a Shard can need. Those that it does not use cost nothing. First come the
+// first buffers of all slices, then the second ones, and so on.
 class ServerLayout {
 public:
   ServerLayout(const Placement& placement, uint shard, const Rounds& rounds);
 
-  uint64_t bytes() const { return planes * plane_bytes; }
-  // Returns slice `id` of the shard in a plane. It begins on a cache line.
-  kj::ArrayPtr<float> values(kj::ArrayPtr<kj::byte> memory, SliceId id, uint plane) const;
-  uint count() const { return planes; }
+  uint64_t bytes() const { return buffers * stride_bytes; }
+  // Returns a buffer of the shard's slice `id`. It begins on a cache line.
+  kj::ArrayPtr<float> values(kj::ArrayPtr<kj::byte> memory, SliceId id, uint buffer) const;
+  // Returns how many buffers each slice has.
+  uint count() const { return buffers; }
 
 private:
   const Placement& placement;
-  uint planes;
-  uint64_t plane_bytes;
-  kj::Array<uint64_t> offsets;  // per slice of the placement: its bytes' offset in a plane
+  uint buffers;                 // of each slice
+  uint64_t stride_bytes;        // from a buffer to the slice's next one
+  kj::Array<uint64_t> offsets;  // per slice of the placement: where its first buffer begins
 };
 
 }  // namespace rpc

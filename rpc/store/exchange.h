@@ -32,6 +32,7 @@ struct Handover {
   // Null unless both threads are one: see RemoteStore::shareThread().
   kj::Maybe<kj::Function<void()>> yield{};
 
+  // What both threads change, under the lock of `state`.
   struct State {
     kj::Vector<Order> orders;  // that the io thread has not taken yet
     // Wakes the io thread. Null unless that thread waits for orders.

@@ -1,7 +1,5 @@
 #include <kj/debug.h>
 
-#include <cstring>
-
 #include "rpc/shard/shard.h"
 #include "rpc/store/kv_store.h"
 
@@ -61,8 +59,7 @@ public:
 private:
   void fetch(SliceId id) {
     auto lent = shard.lend(0, id);
-    auto values = placement.slices[id].of(parameters);
-    memcpy(values.begin(), lent.values.begin(), lent.values.asBytes().size());
+    copy(lent.values, placement.slices[id].of(parameters));
   }
 
   const Placement& placement;

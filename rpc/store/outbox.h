@@ -34,6 +34,7 @@ struct Order {
 // push only once.
 class Outbox {
 public:
+  // What goes to one server in one message.
   struct Call {
     enum What : uint8_t { INITIALIZE, PULL, START, PUSH, REST };
 

@@ -2,8 +2,6 @@
 
 #include <kj/debug.h>
 
-#include <cstring>
-
 #include "rpc/shared_memory/shared_layout.h"
 #include "rpc/store/remote_store.h"
 #include "rpc/store/worker_update.h"
@@ -11,10 +9,6 @@
 namespace rpc {
 
 namespace {
-
-void copy(kj::ArrayPtr<const float> source, kj::ArrayPtr<float> target) {
-  memcpy(target.begin(), source.begin(), target.asBytes().size());
-}
 
 // Makes the array of differences to push. It has one float per parameter.
 kj::Array<float> arrayFor(const Placement& placement, kj::Maybe<SharedMemory&> memory) {

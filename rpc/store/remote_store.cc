@@ -2,8 +2,6 @@
 
 #include <kj/debug.h>
 
-#include <cstring>
-
 #include "rpc/store/exchange.h"
 
 namespace rpc {
@@ -167,14 +165,16 @@ void RemoteStoreImpl::visitState(configs::StateVisitor& visitor) {
   if (keepsAnswers()) visitor.floats("store.answers", handover.parameters);
   visitTraffic(visitor);
   for (auto& count: pushed) count = steps;
-  for (auto& count: handover.state.lockExclusive()->answered) count = steps;
+  auto lock = handover.state.lockExclusive();
+  for (auto& count: lock->answered) count = steps;
   KJ_IF_MAYBE(shared, handover.shared) (*shared)->resumeAfter(steps);
 }
 
 void RemoteStoreImpl::visitTraffic(configs::StateVisitor& visitor) {
-  auto traffic = this->traffic();
-  for (auto i: kj::indices(traffic)) {
-    auto& each = traffic[i];
+  // The io thread may count another reconnect at any time.
+  auto lock = handover.state.lockExclusive();
+  for (auto i: kj::indices(lock->traffic)) {
+    auto& each = lock->traffic[i];
     uint64_t roundTrips_ns = each.roundTrips / kj::NANOSECONDS;
     uint64_t roundTripMax_ns = each.roundTripMax / kj::NANOSECONDS;
     uint64_t counts[] = {each.calls, each.pushed_bytes, each.pulled_bytes, roundTrips_ns,
@@ -188,7 +188,6 @@ void RemoteStoreImpl::visitTraffic(configs::StateVisitor& visitor) {
     each.waitingMax_bytes = counts[5];
     each.reconnects = counts[6];
   }
-  handover.state.lockExclusive()->traffic = kj::mv(traffic);
 }
 
 void RemoteStoreImpl::forgetOwn() {
@@ -205,7 +204,7 @@ void RemoteStoreImpl::resume() {
   if (goesOnWithAnswers) answers = kj::heapArray<float>(values);
   auto before = traffic();
   complete(Order::RESUME);
-  if (goesOnWithAnswers) memcpy(values.begin(), answers.begin(), answers.asBytes().size());
+  if (goesOnWithAnswers) copy(answers, values);
   // A run without a break would not have fetched these values.
   auto lock = handover.state.lockExclusive();
   for (auto i: kj::indices(before)) lock->traffic[i].pulled_bytes = before[i].pulled_bytes;

@@ -50,12 +50,12 @@ void SharedServers::record(TracePoint station, uint64_t step, SliceId id) {
 }
 
 void SharedServers::open(uint shard, int values, int bell) {
-  ServerLayout planes(placement, shard, rounds);
+  ServerLayout serverLayout(placement, shard, rounds);
   auto channel = layout.channel(memory.bytes(), shard);
   servers[shard] = kj::heap<Server>(Server{
-      .memory = SharedMemory::map(values, planes.bytes(), SharedMemory::READ),
+      .memory = SharedMemory::map(values, serverLayout.bytes(), SharedMemory::READ),
       .bell = duplicate(bell),
-      .layout = kj::mv(planes),
+      .layout = kj::mv(serverLayout),
       .pushes = RingWriter(channel.pushes),
       .answers = RingReader(channel.answers),
       .sleeper = Sleeper(channel.serverSleeps),
@@ -144,8 +144,8 @@ void SharedServers::take(uint shard, Server& server, const Note& note) {
   KJ_REQUIRE(last.answered < last.pushed, "a server answered what was not pushed", shard, id);
   KJ_REQUIRE(note.number >= (rounds.countsEveryPush() ? last.pushed : 0),
       "the answer to a push has values from before the push", shard, id, note.number, last.pushed);
-  KJ_REQUIRE(note.plane < server.layout.count(), "a server named a plane that it does not have",
-      shard, note.plane);
+  KJ_REQUIRE(note.buffer < server.layout.count(), "a server named a buffer that it does not have",
+      shard, note.buffer);
   last.answered = last.pushed;
   last.answer = note;
   auto roundTrip = clock.now() - last.begun;
@@ -158,8 +158,8 @@ void SharedServers::copy(SliceId id, kj::ArrayPtr<float> parameters) {
   auto& slice = placement.slices[id];
   auto& server = *KJ_ASSERT_NONNULL(servers[slice.shard]);
   auto& last = lastPushes[id];
-  auto values = server.layout.values(server.memory->bytes(), id, last.answer.plane);
-  memcpy(slice.of(parameters).begin(), values.begin(), values.asBytes().size());
+  auto values = server.layout.values(server.memory->bytes(), id, last.answer.buffer);
+  rpc::copy(values, slice.of(parameters));
   last.copied = last.answered;
   record(TracePoint::RETURNED, last.copied - 1, id);
   server.traffic.pushed_bytes += values.asBytes().size();

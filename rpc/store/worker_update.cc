@@ -10,10 +10,6 @@ namespace rpc {
 
 namespace {
 
-void copy(kj::ArrayPtr<const float> source, kj::ArrayPtr<float> target) {
-  memcpy(target.begin(), source.begin(), target.asBytes().size());
-}
-
 class WorkerUpdateStore final: public KvStore {
 public:
   WorkerUpdateStore(const Placement& placement, const Rounds& rounds, uint rank, Updater& updater,

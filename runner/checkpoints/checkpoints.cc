@@ -10,7 +10,6 @@
 #include <kj/map.h>
 #include <kj/vector.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -24,6 +23,7 @@
 #include "runner/system/reason.h"
 #include "runner/system/version.h"
 #include "runner/text/json.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -50,9 +50,10 @@ kj::Vector<uint64_t> stepsIn(const RunFolder& folder) {
   if (::access(folder.checkpoints().cStr(), F_OK) != 0 && errno == ENOENT) return steps;
   for (auto& name: foldersIn(folder.checkpoints())) {
     if (!name.startsWith(PREFIX)) continue;
-    uint64_t step = ::strtoull(name.slice(PREFIX.size()).cStr(), nullptr, 10);
-    // Not names such as step-007.
-    if (kj::str(PREFIX, step) == name) steps.add(step);
+    KJ_IF_MAYBE(step, parseWhole(name.slice(PREFIX.size()))) {
+      // Not names such as step-007.
+      if (kj::str(PREFIX, *step) == name) steps.add(*step);
+    }
   }
   std::sort(steps.begin(), steps.end(), [](uint64_t a, uint64_t b) { return a > b; });
   return steps;
@@ -122,8 +123,16 @@ kj::String sumOf(kj::StringPtr text, kj::StringPtr sum) {
   return kj::encodeHex(hash.finish());
 }
 
+// Whether the folder is a checkpoint. What a killed process has left has no manifest.
 bool hasManifest(kj::StringPtr path) {
   return ::access(kj::str(path, "/", MANIFEST).cStr(), F_OK) == 0 || errno != ENOENT;
+}
+
+bool hasCheckpoints(const RunFolder& folder) {
+  for (auto step: stepsIn(folder)) {
+    if (hasManifest(pathOf(folder, step))) return true;
+  }
+  return false;
 }
 
 // Returns the codec of all manifests, for all threads. To make one takes longer than to parse a
@@ -190,6 +199,46 @@ void set(Manifest::File::Builder target, const FileExtent& file) {
   target.setCrc32(file.crc32);
 }
 
+// Begins the folder of a checkpoint anew. An earlier attempt may have left a part of it.
+void beginFolder(kj::StringPtr path) {
+  makeFolders(path);
+  ::unlink(kj::str(path, "/", MANIFEST).cStr());
+}
+
+void describe(Manifest::Builder manifest, const SavedPoint& point) {
+  manifest.setFormat(CHECKPOINT_FORMAT);
+  manifest.setVersion(VERSION);
+  manifest.setDigest(point.digest);
+  manifest.setInstructionSet(point.instructionSet);
+  manifest.setEpoch(point.epoch);
+  manifest.setStep(point.step);
+  manifest.setTimeS(double(::time(nullptr)));
+  manifest.setRunS(point.run_s);
+  manifest.setEventsBytes(point.events_bytes);
+  manifest.setEventsCrc32(point.events_crc32);
+  manifest.setEndsEpoch(point.endsEpoch);
+}
+
+// Returns the bytes of all files together.
+uint64_t setFiles(Manifest::Builder manifest, kj::ArrayPtr<const FileExtent> files) {
+  auto list = manifest.initFiles(files.size());
+  uint64_t bytes = 0;
+  for (auto i: kj::indices(files)) {
+    set(list[i], files[i]);
+    bytes += files[i].bytes;
+  }
+  return bytes;
+}
+
+// Brings the events that a run goes on from to the disk.
+void syncEvents(const RunFolder& folder, const SavedPoint& point, GrowingFiles& logs) {
+  logs.sync(EVENTS);
+  if (sumOfEvents(logs, point.events_bytes) != point.events_crc32) {
+    configs::fail(folder.events(), " does not hold what the run has written to it: its disk has ",
+        "lost a part (see `dmesg`), or another program has changed the file");
+  }
+}
+
 // Notes the logs with their sums, if all of them can be read.
 void setLogs(Manifest::Builder manifest, const LogExtents& logs, GrowingFiles& files) {
   manifest.setLogStyle(logs.style);
@@ -202,6 +251,44 @@ void setLogs(Manifest::Builder manifest, const LogExtents& logs, GrowingFiles& f
   };
   // They can be made again.
   if (kj::runCatchingExceptions(note) != nullptr) manifest.initLogs(0);
+}
+
+// Brings the name of the checkpoint's folder to the disk, and with the run's first checkpoint those
+// of the folders above.
+void syncNames(const RunFolder& folder, bool isFirst) {
+  syncPath(folder.checkpoints());
+  if (!isFirst) return;
+  syncPath(folder.path);
+  syncAbove(folder.path);
+}
+
+// Writes the manifest, which makes the folder a checkpoint.
+void seal(kj::StringPtr path, Manifest::Builder manifest) {
+  auto text = [&]() { return kj::str(codecOfManifests().encode(manifest), "\n"); };
+  // As long as the sum, so that the lines of the text are broken at the same places.
+  auto noSum = kj::str(kj::repeat('0', SHA256_DIGITS));
+  manifest.setSha256(noSum);
+  manifest.setSha256(sumOf(text(), noSum));
+  writeWhole(kj::str(path, "/", MANIFEST), text());
+}
+
+// Of the checkpoints up to `newest`, keeps the newest `keep`, and the newest that ends an epoch.
+// Removes all others, and what killed processes have left.
+void removeOld(const RunFolder& folder, uint64_t newest, uint keep) {
+  uint kept = 0;
+  bool hasEnd = false;
+  for (auto step: stepsIn(folder)) {
+    if (step > newest) continue;
+    auto each = pathOf(folder, step);
+    bool isOne = hasManifest(each);
+    bool isEnd = isOne && !hasEnd && endsEpoch(each);
+    if (isOne && kept < keep) {
+      kept++;
+    } else if (!isEnd) {
+      removeCheckpoint(each);
+    }
+    hasEnd = hasEnd || isEnd;
+  }
 }
 
 // Whether a run may have a log of this name: log.txt, worker-0.log, tensorboard/worker-0/….
@@ -252,65 +339,18 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
     kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingFiles& logs) {
   auto path = pathOf(folder, point.step);
   // Whoever wrote one before has synced the folders above.
-  bool isFirst = true;
-  for (auto step: stepsIn(folder)) isFirst = isFirst && !hasManifest(pathOf(folder, step));
-  makeFolders(path);
-  // Of an attempt that another one has replaced.
-  ::unlink(kj::str(path, "/", MANIFEST).cStr());
+  bool isFirst = !hasCheckpoints(folder);
+  beginFolder(path);
   KJ_ON_SCOPE_FAILURE(removeCheckpoint(path));
   capnp::MallocMessageBuilder message;
   auto manifest = message.initRoot<Manifest>();
-  manifest.setFormat(CHECKPOINT_FORMAT);
-  manifest.setVersion(VERSION);
-  manifest.setDigest(point.digest);
-  manifest.setInstructionSet(point.instructionSet);
-  manifest.setEpoch(point.epoch);
-  manifest.setStep(point.step);
-  manifest.setTimeS(double(::time(nullptr)));
-  manifest.setRunS(point.run_s);
-  manifest.setEventsBytes(point.events_bytes);
-  manifest.setEndsEpoch(point.endsEpoch);
-  auto written = writeFiles(path, files);
-  auto list = manifest.initFiles(written.size());
-  uint64_t bytes = 0;
-  for (auto i: kj::indices(written)) {
-    set(list[i], written[i]);
-    bytes += written[i].bytes;
-  }
-  // The events that a run goes on from, and the names of the folders.
-  logs.sync(EVENTS);
-  if (sumOfEvents(logs, point.events_bytes) != point.events_crc32) {
-    configs::fail(folder.events(), " does not hold what the run has written to it: its disk has ",
-        "lost a part (see `dmesg`), or another program has changed the file");
-  }
-  manifest.setEventsCrc32(point.events_crc32);
+  describe(manifest, point);
+  uint64_t bytes = setFiles(manifest, writeFiles(path, files));
+  syncEvents(folder, point, logs);
   setLogs(manifest, point.logs, logs);
-  syncPath(folder.checkpoints());
-  if (isFirst) {
-    syncPath(folder.path);
-    syncAbove(folder.path);
-  }
-  auto text = [&]() { return kj::str(codecOfManifests().encode(manifest), "\n"); };
-  // As long as the sum, so that the lines of the text are broken at the same places.
-  auto noSum = kj::str(kj::repeat('0', SHA256_DIGITS));
-  manifest.setSha256(noSum);
-  manifest.setSha256(sumOf(text(), noSum));
-  writeWhole(kj::str(path, "/", MANIFEST), text());
-  uint kept = 0;
-  bool hasEnd = false;
-  for (auto step: stepsIn(folder)) {
-    if (step > point.step) continue;
-    auto each = pathOf(folder, step);
-    // What a killed process has left is no checkpoint.
-    bool isOne = hasManifest(each);
-    bool isEnd = isOne && !hasEnd && endsEpoch(each);
-    if (isOne && kept < keep) {
-      kept++;
-    } else if (!isEnd) {
-      removeCheckpoint(each);
-    }
-    hasEnd = hasEnd || isEnd;
-  }
+  syncNames(folder, isFirst);
+  seal(path, manifest);
+  removeOld(folder, point.step, keep);
   return bytes;
 }
 
@@ -347,13 +387,12 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
 
 kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
     kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse,
-    bool endsEpoch) {
+    Standing standing) {
   GrowingFiles logs(folder.path);
   for (auto step: stepsIn(folder)) {
     auto path = pathOf(folder, step);
-    // Without a manifest it is not complete: a kill has left it.
     if (!hasManifest(path)) continue;
-    if (endsEpoch && !runner::endsEpoch(path)) continue;
+    if (standing == Standing::AT_EPOCH_END && !endsEpoch(path)) continue;
     kj::Maybe<FoundCheckpoint> found;
     auto attempt = [&]() {
       auto read = readCheckpoint(path);

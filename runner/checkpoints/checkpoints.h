@@ -63,13 +63,16 @@ struct FoundCheckpoint {
 // caller can.
 FoundCheckpoint readCheckpoint(kj::StringPtr path);
 
+// Which checkpoints are looked for: those between two steps, or only those between two epochs.
+enum class Standing { ANYWHERE, AT_EPOCH_END };
+
 // Returns the newest whole checkpoint of the run in `folder`. Null if it has none. Calls `refuse`
 // with a sentence for each newer one that is damaged, that another program or experiment has
 // written, or whose events are no longer in the folder. Without `digest`, it may belong to any
-// experiment. With `endsEpoch`, leaves out those that stand in the middle of an epoch.
+// experiment. Leaves out those that stand elsewhere than `standing` says.
 kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
     kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse,
-    bool endsEpoch = false);
+    Standing standing = Standing::ANYWHERE);
 
 // Returns a clause on the newest checkpoint that has another format, or belongs to another
 // experiment than `digest`, and whose manifest is not damaged. Another program, or another file,

@@ -300,7 +300,7 @@ TEST_CASE("checkpoints: the newest one that ends an epoch is kept, and found") {
   auto folder = newRun();
   auto endIn = [&]() -> uint64_t {
     auto found = newestCheckpoint(
-        folder, DIGEST, [](kj::String) {}, true);
+        folder, DIGEST, [](kj::String) {}, Standing::AT_EPOCH_END);
     return found == nullptr ? 0 : KJ_ASSERT_NONNULL(found).point.step;
   };
   writeAt(folder, 1, 2);

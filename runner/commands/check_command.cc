@@ -23,16 +23,16 @@ Validity CheckCommand::check() {
   auto all = loadAll();
   requireSources(all, path(), commandLine, true);
   for (auto& line: checkStarts(all, path(), commandLine)) tell(line);
-  kj::HashSet<kj::String> misses;
+  kj::HashSet<kj::String> warnings;
   for (auto& run: all.runs) {
     auto& experiment = KJ_ASSERT_NONNULL(run.loaded.experiment);
     KJ_IF_MAYBE(epochs, experiment.train.epochs) {
-      for (auto& miss: certainMisses(experiment.expectations, *epochs, true)) {
-        if (!misses.contains(miss)) misses.insert(kj::mv(miss));
+      for (auto& each: neverReached(experiment.expectations, experiment.published, *epochs, true)) {
+        if (!warnings.contains(each)) warnings.insert(kj::mv(each));
       }
     }
   }
-  for (auto& miss: misses) commandLine.warning(miss);
+  for (auto& each: warnings) commandLine.warning(each);
   bool open = mustLook(all);
   printWrapped(kj::str(path(), open ? ": OK so far" : ": fine",
       all.sweep == nullptr ? kj::str() : kj::str(", ", counted(all.runs.size(), "run")),

@@ -1,11 +1,9 @@
 #include "runner/commands/diff_command.h"
 
 #include <kj/vector.h>
-#include <unistd.h>
 
 #include "runner/checkpoints/array_figures.h"
 #include "runner/commands/inspect_command.h"
-#include "runner/system/terminal.h"
 #include "runner/system/version.h"
 #include "runner/tables/terminal_table.h"
 #include "runner/text/numbers.h"
@@ -161,11 +159,7 @@ Validity DiffCommand::compare() {
         kj::arr(kj::str("file"), kj::str("array"), kj::str("key"), kj::str("values that differ"),
             kj::str("first"), kj::str("largest difference"), kj::str("not finite")),
         found.rows.releaseAsArray()};
-    KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
-      print(fittedTable(table, IMPORTANT, *columns));
-    } else {
-      print(formatTable(table, TableFormat::MARKDOWN));
-    }
+    printTable(table, IMPORTANT);
   }
   if (!isEqual) print("\n");
   print(kj::str(counted(found.equal, "array"),

@@ -1,7 +1,6 @@
 #include "runner/commands/evaluate_command.h"
 
 #include <kj/map.h>
-#include <unistd.h>
 
 #include "configs/language/failure.h"
 #include "io/datasets/datasets.h"
@@ -20,7 +19,6 @@
 #include "runner/tables/terminal_table.h"
 #include "runner/text/json.h"
 #include "runner/text/numbers.h"
-#include "runner/text/text_table.h"
 
 namespace runner {
 
@@ -144,32 +142,49 @@ kj::MainFunc EvaluateCommand::getMain() {
           "evaluation.csv, the confusion matrix, to DIR, which is created if necessary")
       .addOptionWithArg({"worst"}, countSetter(worst, 10000), "N",
           "with --into: how many of the worst images to show (default: 60)")
-      .addOption(
-          {"json"},
-          [this]() {
-            asJson = true;
-            return true;
-          },
+      .addOption({"json"}, flagSetter(asJson),
           "print one JSON object, with all digits and every cell of the confusion matrix");
   addModel(builder);
   return builder.callAfterParsing(KJ_BIND_METHOD(*this, evaluate)).build();
 }
 
 Validity EvaluateCommand::evaluate() {
-  bool choosesWorst = worst != kj::maxValue;
-  if (into.size() == 0 && choosesWorst) {
+  KJ_IF_MAYBE(why, chooseWorst()) return kj::mv(*why);
+  auto model = openModelHere();
+  KJ_IF_MAYBE(why, chooseTopK(model)) return kj::mv(*why);
+  Judgement judgement{uint(topK), size_t(worst)};
+  auto judged = judge(model, judgement);
+  if (asJson) {
+    printJson(judged);
+  } else {
+    printRow(judged);
+  }
+  if (into.size() > 0) {
+    commandLine.orWrongInput([&]() { writePages(judged); });
+  }
+  return true;
+}
+
+kj::Maybe<kj::String> EvaluateCommand::chooseWorst() {
+  bool isGiven = worst != kj::maxValue;
+  if (into.size() == 0 && isGiven) {
     return kj::str("--worst needs --into DIR, where evaluation.html shows these images");
   }
-  if (!choosesWorst) worst = into.size() > 0 ? WORST : 0;
-  auto model = openModelHere();
+  if (!isGiven) worst = into.size() > 0 ? WORST : 0;
+  return nullptr;
+}
+
+kj::Maybe<kj::String> EvaluateCommand::chooseTopK(const TrainedModel& model) {
   uint classes = model.graph.classes;
   if (topK >= classes) {
     return kj::str("--top ", topK, " counts every image: the network has ", classes, " classes");
   }
   if (topK == 0) topK = model.experiment().log.topK;
   if (topK == 0 && classes > TOP_K) topK = TOP_K;
+  return nullptr;
+}
 
-  Judgement judgement{uint(topK), size_t(worst)};
+EvaluateCommand::Judged EvaluateCommand::judge(TrainedModel& model, Judgement& judgement) {
   auto& clock = kj::systemPreciseMonotonicClock();
   auto begin = clock.now();
   kj::String images;
@@ -177,52 +192,46 @@ Validity EvaluateCommand::evaluate() {
     images = data.size() > 0 ? judgeFolder(model, judgement) : judgeOwn(model, judgement);
   });
   double seconds = (clock.now() - begin) / kj::NANOSECONDS * 1e-9;
-  auto& sums = judgement.sums;
-  if (sums.images == 0) {
+  if (judgement.sums.images == 0) {
     commandLine.exitError(kj::str("error: there is nothing to evaluate: ", images,
         " could be used. Name other images with --data"));
   }
-
   KJ_IF_MAYBE(epoch, model.epoch) images = kj::str(images, ", with the weights of epoch ", *epoch);
-  auto topName = kj::str("top-", topK, " accuracy");
-  if (asJson) {
-    auto top = topK == 0
-                   ? kj::str()
-                   : kj::str(",\"top_k\":", topK, ",\"top_k_accuracy\":", judgement.topKAccuracy());
-    kj::Vector<kj::String> cells;
-    for (auto& cell: judgement.confusion.cells()) {
-      cells.add(kj::str("{\"class\":", inJson(model.className(cell.label)), ",\"label\":",
-          cell.label, ",\"predicted\":", cell.predicted, ",\"images\":", cell.images, "}"));
-    }
-    print(kj::str("{\"weights\":", inJson(model.path), ",\"images\":", sums.images,
-        ",\"loss\":", judgement.loss(), ",\"accuracy\":", judgement.accuracy(), top,
-        ",\"seconds\":", seconds, ",\"confusion\":[", kj::strArray(cells, ","), "]}\n"));
-  } else {
-    tell(kj::str(model.path, " on ", images));
-    kj::Vector<kj::String> header, row;
-    auto add = [&](kj::StringPtr name, kj::String value) {
-      header.add(kj::str(name));
-      row.add(kj::mv(value));
-    };
-    add("loss", figureText(judgement.loss(), DECIMALS));
-    add("accuracy", figureText(judgement.accuracy(), DECIMALS));
-    if (topK > 0) add(topName, figureText(judgement.topKAccuracy(), DECIMALS));
-    add("images", kj::str(sums.images));
-    add("images/s", fixedPoint(sums.images / seconds, 0));
-    TextTable table{header.releaseAsArray(), kj::arr(row.releaseAsArray()), nullptr};
-    KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
-      constexpr kj::StringPtr IMPORTANT[] = {"accuracy"_kj, "loss"_kj};
-      print(fittedTable(table, IMPORTANT, *columns));
-    } else {
-      print(formatTable(table, TableFormat::MARKDOWN));
-    }
+  return {model, judgement, kj::mv(images), seconds};
+}
+
+void EvaluateCommand::printJson(const Judged& judged) const {
+  auto& judgement = judged.judgement;
+  auto top = topK == 0
+                 ? kj::str()
+                 : kj::str(",\"top_k\":", topK, ",\"top_k_accuracy\":", judgement.topKAccuracy());
+  kj::Vector<kj::String> cells;
+  for (auto& cell: judgement.confusion.cells()) {
+    cells.add(kj::str("{\"class\":", inJson(judged.model.className(cell.label)), ",\"label\":",
+        cell.label, ",\"predicted\":", cell.predicted, ",\"images\":", cell.images, "}"));
   }
-  if (into.size() > 0) {
-    auto summary = kj::str("Accuracy ", figureText(judgement.accuracy(), DECIMALS), ", loss ",
-        figureText(judgement.loss(), DECIMALS), " on ", images, ".");
-    commandLine.orWrongInput([&]() { writePages(model, judgement, summary); });
+  print(kj::str("{\"weights\":", inJson(judged.model.path), ",\"images\":", judgement.sums.images,
+      ",\"loss\":", judgement.loss(), ",\"accuracy\":", judgement.accuracy(), top,
+      ",\"seconds\":", judged.seconds, ",\"confusion\":[", kj::strArray(cells, ","), "]}\n"));
+}
+
+void EvaluateCommand::printRow(const Judged& judged) const {
+  auto& judgement = judged.judgement;
+  constexpr kj::StringPtr IMPORTANT[] = {"accuracy"_kj, "loss"_kj};
+  tell(kj::str(judged.model.path, " on ", judged.images));
+  kj::Vector<kj::String> header, row;
+  auto add = [&](kj::StringPtr name, kj::String value) {
+    header.add(kj::str(name));
+    row.add(kj::mv(value));
+  };
+  add("loss", figureText(judgement.loss(), DECIMALS));
+  add("accuracy", figureText(judgement.accuracy(), DECIMALS));
+  if (topK > 0) {
+    add(kj::str("top-", topK, " accuracy"), figureText(judgement.topKAccuracy(), DECIMALS));
   }
-  return true;
+  add("images", kj::str(judgement.sums.images));
+  add("images/s", fixedPoint(judgement.sums.images / judged.seconds, 0));
+  printTable({header.releaseAsArray(), kj::arr(row.releaseAsArray()), nullptr}, IMPORTANT);
 }
 
 kj::String EvaluateCommand::judgeOwn(TrainedModel& model, Judgement& judgement) {
@@ -290,8 +299,9 @@ kj::String EvaluateCommand::judgeFolder(TrainedModel& model, Judgement& judgemen
   return kj::str(counted(judgement.sums.images, "image"), " of ", data);
 }
 
-void EvaluateCommand::writePages(
-    const TrainedModel& model, const Judgement& judgement, kj::StringPtr summary) {
+void EvaluateCommand::writePages(const Judged& judged) {
+  auto& model = judged.model;
+  auto& judgement = judged.judgement;
   constexpr kj::StringPtr OTHER = "choose another folder with --into"_kj;
   makeFolders(into, OTHER);
   auto cells = judgement.confusion.cells();
@@ -306,6 +316,8 @@ void EvaluateCommand::writePages(
             fixedPoint(wrong.probability, SHORT_DECIMALS), ")"),
         kj::str(name, ", loss ", fixedPoint(wrong.loss, SHORT_DECIMALS))});
   }
+  auto summary = kj::str("Accuracy ", figureText(judgement.accuracy(), DECIMALS), ", loss ",
+      figureText(judgement.loss(), DECIMALS), " on ", judged.images, ".");
   auto details = kj::str("<h2>Classes</h2>\n", classReport(cells, names),
       "<h2>The worst images: those whose class the network found least likely</h2>\n");
   writeWhole(kj::str(into, "/evaluation.html"),

@@ -14,12 +14,30 @@ public:
   kj::MainFunc getMain();
 
 private:
+  // Images with what the network makes of them.
+  struct Judged {
+    const TrainedModel& model;
+    const Judgement& judgement;
+    kj::String images;  // a line about them
+    double seconds;
+  };
+
   Validity evaluate();
+  // Set the default values of --worst and --top. Return why the given values are wrong. Null if
+  // they are right.
+  kj::Maybe<kj::String> chooseWorst();
+  kj::Maybe<kj::String> chooseTopK(const TrainedModel& model);
+  // Judges the images that the options name. Ends the process if there are none. The arguments must
+  // outlive the result.
+  Judged judge(TrainedModel& model, Judgement& judgement);
   // Judges the validation images of the experiment, or those of the folder `data`. Returns a line
   // about them.
   kj::String judgeOwn(TrainedModel& model, Judgement& judgement);
   kj::String judgeFolder(TrainedModel& model, Judgement& judgement);
-  void writePages(const TrainedModel& model, const Judgement& judgement, kj::StringPtr summary);
+  void printJson(const Judged& judged) const;
+  void printRow(const Judged& judged) const;
+  // Writes the files of --into.
+  void writePages(const Judged& judged);
 
   kj::String data;
   kj::String into;

@@ -21,12 +21,6 @@ kj::Array<kj::StringPtr> formatNames() {
 }  // namespace
 
 kj::MainFunc ExportCommand::getMain() {
-  auto set = [](bool& flag) {
-    return [&flag]() -> Validity {
-      flag = true;
-      return true;
-    };
-  };
   kj::MainBuilder builder(commandLine, VERSION,
       "Writes a trained network for other programs. RUN is the folder of a run, a file of weights, "
       "or an experiment file with model.weights.\n"
@@ -42,11 +36,11 @@ kj::MainFunc ExportCommand::getMain() {
           "onnx: a model of opset 13; torch: a Python script with a PyTorch module")
       .addOptionWithArg({"output"}, textSetter(output, "name a file, e.g. --output network.onnx"),
           "FILE", "where to write it; a file that is there is replaced")
-      .addOption({"with-preprocessing"}, set(options.withPreprocessing),
+      .addOption({"with-preprocessing"}, flagSetter(options.withPreprocessing),
           "for onnx: take pixels from 0 to 255, and subtract and multiply in the model")
-      .addOption({"probabilities"}, set(options.probabilities),
+      .addOption({"probabilities"}, flagSetter(options.probabilities),
           "for onnx: give probabilities in place of logits")
-      .addOption({"fold-batch-norm"}, set(foldsBatchNorms),
+      .addOption({"fold-batch-norm"}, flagSetter(foldsBatchNorms),
           "put batch norms into the convolutions and dense layers before them");
   addModel(builder);
   return builder.callAfterParsing(KJ_BIND_METHOD(*this, exportModel)).build();

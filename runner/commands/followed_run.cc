@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "configs/language/failure.h"
@@ -19,6 +18,8 @@ namespace {
 constexpr auto LOOK_INTERVAL = 200 * kj::MILLISECONDS;
 // How often to ask Slurm, whose controller serves many.
 constexpr auto QUEUE_INTERVAL = 2 * kj::SECONDS;
+// How many bytes show whether a file was cut: about two lines of a log.
+constexpr size_t LAST_BYTES = 256;
 
 // Returns the file in which the newest launcher of `folder` says what happens. Throws if it says
 // that to a terminal only.
@@ -36,6 +37,15 @@ kj::String spokenFileOf(const RunFolder& folder) {
 
 }  // namespace
 
+// A file that was cut may have grown beyond `offset` again. Its new lines have other times, so they
+// have other bytes there.
+bool GrowingFile::isAsBefore(int fd) const {
+  char found[LAST_BYTES];
+  auto count = ::pread(fd, found, last.size(), offset - last.size());
+  if (count < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+  return kj::arrayPtr(found, count) == last.asArray();
+}
+
 kj::String GrowingFile::more() {
   begunAnew = false;
   // A network file system shows what others have written when a file is opened.
@@ -43,9 +53,11 @@ kj::String GrowingFile::more() {
   if (raw < 0 && errno == ENOENT) return nullptr;
   if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
   kj::AutoCloseFd fd(raw);
-  struct stat about;
-  begunAnew = ::fstat(fd, &about) == 0 && about.st_size < offset;
-  if (begunAnew) offset = 0;
+  begunAnew = !isAsBefore(fd);
+  if (begunAnew) {
+    offset = 0;
+    last = nullptr;
+  }
   kj::Vector<char> text;
   char buffer[65536];
   ssize_t n;
@@ -54,6 +66,8 @@ kj::String GrowingFile::more() {
     text.addAll(buffer, buffer + n);
   }
   if (n < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+  auto known = kj::str(last, text.asPtr());
+  last = kj::str(known.slice(known.size() - kj::min(known.size(), LAST_BYTES)));
   return kj::heapString(text.begin(), text.size());
 }
 

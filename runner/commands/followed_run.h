@@ -16,15 +16,18 @@ public:
   explicit GrowingFile(kj::String path): path(kj::mv(path)) {}
 
   // Returns what was appended to the file since the last call. Empty while there is no such file.
-  // If the file has become shorter, returns all of it.
+  // If the file was cut since, returns all of it.
   kj::String more();
-  // Whether the last call of more() found a shorter file than the one before.
+  // Whether the last call of more() found that the file was cut. It may have grown again since.
   bool hasBegunAnew() const { return begunAnew; }
 
   const kj::String path;
 
 private:
+  bool isAsBefore(int fd) const;
+
   off_t offset = 0;
+  kj::String last;  // the bytes before `offset`, or the last few of them
   bool begunAnew = false;
 };
 

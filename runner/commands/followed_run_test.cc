@@ -27,6 +27,13 @@ TEST_CASE("FollowedLog: of a log that was cut, gives only the lines that are new
   file.append("step 2");
   CHECK(log.more() == "step 2\n");
   CHECK(log.wasCut());
+  // The log is longer than before when the cut is noticed.
+  cutFile(path, 7);
+  for (auto line: {"step 2, later", "step 3"}) file.append(line);
+  CHECK(log.more() == "step 2, later\nstep 3\n");
+  CHECK(log.wasCut());
+  CHECK(log.more() == "");
+  CHECK_FALSE(log.wasCut());
 }
 
 }  // namespace

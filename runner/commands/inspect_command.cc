@@ -3,7 +3,6 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runner/checkpoints/array_figures.h"
 #include "runner/system/reason.h"
@@ -126,12 +125,7 @@ SavedFiles readSavedOrEnd(kj::StringPtr path, CommandLine& commandLine) {
 Validity InspectCommand::inspect(kj::StringPtr path) {
   auto saved = readSavedOrEnd(path, commandLine);
   print(headOf(saved));
-  auto table = tableOf(saved);
-  KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
-    print(fittedTable(table, IMPORTANT, *columns));
-  } else {
-    print(formatTable(table, TableFormat::MARKDOWN));
-  }
+  printTable(tableOf(saved), IMPORTANT);
   return true;
 }
 

@@ -1,10 +1,10 @@
 #include "runner/commands/option_values.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "runner/roles/trace_file.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -39,14 +39,17 @@ SetOption textSetter(kj::String& to, kj::StringPtr advice) {
   };
 }
 
+kj::Function<Validity()> flagSetter(bool& to, bool value) {
+  return [&to, value]() -> Validity {
+    to = value;
+    return true;
+  };
+}
+
 SetOption countSetter(uint64_t& to, uint64_t most) {
   return [&to, most](kj::StringPtr word) -> Validity {
-    char* end;
-    bool isDigit = word.size() > 0 && word[0] >= '0' && word[0] <= '9';
-    uint64_t count = strtoull(word.cStr(), &end, 10);
-    if (!isDigit || *end != '\0' || count < 1 || count > most) {
-      return kj::str("`", word, "` is not a whole number from 1 to ", most);
-    }
+    uint64_t count = parseWhole(word, most).orDefault(0);
+    if (count == 0) return kj::str("`", word, "` is not a whole number from 1 to ", most);
     to = count;
     return true;
   };

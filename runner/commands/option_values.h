@@ -17,6 +17,10 @@ SetOption folderSetter(kj::String& to, kj::StringPtr advice);
 // The same for any text that is not empty.
 SetOption textSetter(kj::String& to, kj::StringPtr advice);
 
+// Returns a function for an option without an argument. It sets `to`, which must outlive the
+// result, to `value`.
+kj::Function<Validity()> flagSetter(bool& to, bool value = true);
+
 // Returns a function that takes a whole number from 1 to `most`. `to` must outlive the result.
 SetOption countSetter(uint64_t& to, uint64_t most);
 

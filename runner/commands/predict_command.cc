@@ -1,7 +1,5 @@
 #include "runner/commands/predict_command.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -88,11 +86,7 @@ public:
     TextTable table{
         kj::arr(kj::str("image"), kj::str("class"), kj::str("probability"), kj::str("or else")),
         rows.releaseAsArray(), nullptr};
-    KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
-      print(fittedTable(table, IMPORTANT, *columns));
-    } else {
-      print(formatTable(table, TableFormat::MARKDOWN));
-    }
+    printTable(table, IMPORTANT);
   }
 
 private:
@@ -184,12 +178,7 @@ kj::MainFunc PredictCommand::getMain() {
       .addOptionWithArg({"format"}, KJ_BIND_METHOD(*this, setFormat), "FORMAT",
           "table (default), jsonl: one JSON object per line and image, or csv: one line per image "
           "and class")
-      .addOption(
-          {"logits"},
-          [this]() {
-            withLogits = true;
-            return true;
-          },
+      .addOption({"logits"}, flagSetter(withLogits),
           "with --format jsonl: also print the logits of all classes")
       .addOptionWithArg({"batch"}, countSetter(batchSize, 1 << 16), "N",
           "how many images to compute at a time (default: up to 64)");

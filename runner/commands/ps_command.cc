@@ -4,7 +4,6 @@
 #include <kj/async-unix.h>
 #include <kj/debug.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runner/commands/launched_runs.h"
 #include "runner/experiment/experiment.h"
@@ -130,11 +129,7 @@ Validity PsCommand::list() {
   table.header = kj::arr(kj::str("run"), kj::str("experiment"), kj::str("mode"), kj::str("epoch"),
       kj::str("since"), kj::str("process"));
   table.rows = rows.releaseAsArray();
-  KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
-    print(fittedTable(table, IMPORTANT, *columns));
-  } else {
-    print(formatTable(table, TableFormat::MARKDOWN));
-  }
+  printTable(table, IMPORTANT);
   return true;
 }
 

@@ -9,7 +9,7 @@
 #include "configs/language/failure.h"
 #include "runner/checkpoints/checkpoints.h"
 #include "runner/experiment/model_facts.h"
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "runner/roles/carry_over.h"
 #include "runner/roles/instruction_set_choice.h"
 #include "runner/system/files.h"
@@ -60,7 +60,7 @@ kj::String numbersOf(const ResumedRun& run) {
 FoundCheckpoint endOfEpochIn(const ResumedRun& run, const Experiment& wanted) {
   auto digest = run.record.digest.asPtr();
   auto found = newestCheckpoint(
-      run.folder, digest, [](kj::String why) { tell(why); }, true);
+      run.folder, digest, [](kj::String why) { tell(why); }, Standing::AT_EPOCH_END);
   KJ_IF_MAYBE(end, found) return kj::mv(*end);
   auto resume = kj::str("Go on with `--resume ", numbersOf(run), "`");
   // The reasons were told above.

@@ -18,6 +18,7 @@
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -87,7 +88,6 @@ kj::MainFunc RoleCommand::getMain() {
       return true;
     };
   };
-  auto flag = [](bool& to) { return [&to]() -> Validity { return to = true; }; };
   builder
       .addOptionWithArg(
           {"role"}, KJ_BIND_METHOD(*this, setRole), "ROLE", "coordinator, server or worker")
@@ -105,7 +105,7 @@ kj::MainFunc RoleCommand::getMain() {
           "for the coordinator: the folder of the run, which is created if necessary and must not "
           "hold a run yet, except with --resume (default: a new folder below runs). For other "
           "roles: the folder for their trace")
-      .addOption({"resume"}, flag(resumes),
+      .addOption({"resume"}, flagSetter(resumes),
           "for the coordinator: go on with the run in its folder, from its newest checkpoint")
       .addOptionWithArg({"membership"}, text(membershipOf), "RUN",
           "repeat the losses and joins of workers of the run in this folder")
@@ -124,9 +124,9 @@ kj::MainFunc RoleCommand::getMain() {
           "open the packed records in DIR, whatever data.source says")
       .addOptionWithArg({"digest"}, text(data.digest), "HEX",
           "needed with --data: the digest of the run. Launcher ssh passes both")
-      .addOption(
-          {"until-stdin-closes"}, flag(untilStdinCloses), "end at once when standard input closes")
-      .addOption({"launched"}, flag(launched),
+      .addOption({"until-stdin-closes"}, flagSetter(untilStdinCloses),
+          "end at once when standard input closes")
+      .addOption({"launched"}, flagSetter(launched),
           "a launcher started this role, writes the job's secret to its standard input (without "
           "--role: to the file RUNNER_SECRET_FILE), and records how the run ends: the coordinator "
           "prints its events as lines of JSON, and the "
@@ -283,13 +283,11 @@ Validity RoleCommand::setRole(kj::StringPtr word) {
 
 Validity RoleCommand::setIndex(kj::StringPtr word) {
   constexpr uint INDEX_MAX = 1000000;
-  char* end;
-  long n = strtol(word.cStr(), &end, 10);
-  if (word.size() == 0 || *end != '\0' || n < 0 || n > long(INDEX_MAX)) {
-    return kj::str("`", word, "` is not a whole number from 0 to ", INDEX_MAX);
+  KJ_IF_MAYBE(number, parseWhole(word, INDEX_MAX)) {
+    index = uint(*number);
+    return true;
   }
-  index = uint(n);
-  return true;
+  return kj::str("`", word, "` is not a whole number from 0 to ", INDEX_MAX);
 }
 
 Validity RoleCommand::setListen(kj::StringPtr word) {

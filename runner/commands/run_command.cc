@@ -132,9 +132,9 @@ kj::Array<ReportedRun> resultOf(
 }
 
 // Makes the folder of --folder ready for the run: empties it, unless the run there is to go on.
-// Returns whether it goes on. If the run has finished there, ends the process. Throws, and removes
-// nothing, if the folder has files of somebody else that the run would replace.
-bool prepare(
+// Returns whether the run there goes on. If the run has finished there, ends the process. Throws,
+// and removes nothing, if the folder has files of somebody else that the run would replace.
+bool prepareGivenFolder(
     const HeldRunFolder& held, LoadedExperiment& loaded, bool resumes, CommandLine& commandLine) {
   auto& folder = held.folder;
   refuseOtherFiles(folder, isResolved);
@@ -167,23 +167,24 @@ bool prepare(
 // the process, because threads of a failed run cannot be joined. `tracePath`, which may be empty,
 // and `options.resumes` are only for a single run.
 [[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs, const RunFolder& folder,
-    kj::StringPtr tracePath, bool inQueue, LaunchOptions options, CommandLine& commandLine) {
-  Course course;
+    kj::StringPtr tracePath, bool inQueue, LaunchOptions options, Course& course,
+    CommandLine& commandLine) {
   if (all.sweep == nullptr) {
     runOne(all.runs[0].loaded, folder, tracePath, options, course, commandLine);
   }
   runSweep(all, runs, inQueue, options, course, commandLine);
 }
 
-// Goes on in a new process, and ends this one. Returns the lock of `folder`, in which the new
-// process says what happens.
-kj::AutoCloseFd inBackground(const RunFolder& folder, bool isOfSweep, CommandLine& commandLine) {
-  Background background([&](pid_t pid) -> int {
-    tell(kj::str("runs in the background, as process ", pid, ". `runner attach ", folder.path,
-        "` follows it, and `runner stop ", folder.path, "` ends it"));
-    print(kj::str(folder.path, "\n"));
-    commandLine.endWith(OK);
-  });
+// Says where the run in `folder` goes on, and ends the process from which process `pid` has parted.
+[[noreturn]] void endDetached(const RunFolder& folder, pid_t pid, CommandLine& commandLine) {
+  tell(kj::str("runs in the background, as process ", pid, ". `runner attach ", folder.path,
+      "` follows it, and `runner stop ", folder.path, "` ends it"));
+  print(kj::str(folder.path, "\n"));
+  commandLine.endWith(OK);
+}
+
+// Returns the lock of `folder`. From now on, what this process says goes to a file there.
+kj::AutoCloseFd lockInBackground(const RunFolder& folder, bool isOfSweep, Background& background) {
   auto taken = lockOf(folder);
   KJ_IF_MAYBE(lock, taken) {
     noteBackground(*lock);
@@ -220,57 +221,24 @@ kj::MainFunc RunCommand::getMain() {
           "where the run is, in place of a new folder in RUNS. If the run in DIR has finished, "
           "nothing happens. Otherwise it begins again, or goes on with --resume. For scripts of "
           "batch systems")
-      .addOption(
-          {"detach"},
-          [this]() {
-            detach = true;
-            return true;
-          },
+      .addOption({"detach"}, flagSetter(detach),
           "import the data, then go on in the background, and print the run's folder: the run "
           "outlives the terminal. See `runner attach`, `runner stop` and `runner ps`")
-      .addOption(
-          {"copy-data"},
-          [this]() {
-            options.copiesData = true;
-            return true;
-          },
+      .addOption({"copy-data"}, flagSetter(options.copiesData),
           "with launcher ssh: hosts import nothing. Those that lack the data set get a copy of "
           "what "
           "this machine has imported, once, in their ~/.cache/runner")
-      .addOption(
-          {"resume"},
-          [this]() {
-            options.resumes = true;
-            return true;
-          },
+      .addOption({"resume"}, flagSetter(options.resumes),
           "go on with the newest run of this experiment from its newest checkpoint. A run that has "
           "finished only shows its result. If only runs with other numbers of workers or servers "
           "are there, goes on with the newest of them from its newest checkpoint at the end of an "
           "epoch, in a new folder. If there is no run, one begins")
-      .addOption(
-          {"dry-run"},
-          [this]() {
-            dryRun = true;
-            return true;
-          },
+      .addOption({"dry-run"}, flagSetter(dryRun),
           "with a launcher that hands the run to another system: print what it would hand over")
-      .addOptionWithArg(
-          {"trace"},
-          [this](kj::StringPtr word) -> Validity {
-            if (word.size() == 0) return kj::str("name a file, e.g. --trace trace.json");
-            tracePath = kj::str(word);
-            return true;
-          },
+      .addOptionWithArg({"trace"}, textSetter(tracePath, "name a file, e.g. --trace trace.json"),
           "FILE", "record what each role does when, for Perfetto (https://ui.perfetto.dev)")
-      .addOptionWithArg(
-          {"membership"},
-          [this](kj::StringPtr word) -> Validity {
-            if (word.size() == 0) return kj::str("name the folder of a run, e.g. runs/mine/1");
-            membershipOf = kj::str(word);
-            options.membershipOf = membershipOf;
-            return true;
-          },
-          "RUN",
+      .addOptionWithArg({"membership"},
+          textSetter(membershipOf, "name the folder of a run, e.g. runs/mine/1"), "RUN",
           "repeat the losses and joins of workers of the run in this folder, at the same steps "
           "(dist_sync with cluster.on_loss = \"continue\"). The weights are those of that run")
       .addOptionWithArg({"trace-steps"}, traceStepsSetter(options.trace), "A-B",
@@ -281,88 +249,113 @@ kj::MainFunc RunCommand::getMain() {
 
 Validity RunCommand::run() {
   auto all = loadAll();
-  auto& firstCluster = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster;
   KJ_IF_MAYBE(why, whyNoTracing(all)) return kj::mv(*why);
   KJ_IF_MAYBE(why, whyNoMembership(all)) return kj::mv(*why);
   KJ_IF_MAYBE(why, whyNoCopies(all)) return kj::mv(*why);
   auto submission = submissionOf(all.runs[0].loaded);
   if (dryRun) return printHandOver(all, submission);
+  KJ_IF_MAYBE(why, whyNotStarted(all, submission)) return kj::mv(*why);
   bool inQueue = submission != nullptr;
-  KJ_IF_MAYBE(handedOver, submission) {
-    KJ_IF_MAYBE(advice, handedOver->advice) commandLine.exitError(kj::str("error: ", *advice));
-    KJ_IF_MAYBE(why, whyNotInQueue(all)) return kj::mv(*why);
-  } else {
-    KJ_IF_MAYBE(why, whyNotFromHere(firstCluster)) return kj::mv(*why);
+  KJ_IF_MAYBE(why, whyNotInFolder(all, inQueue)) return kj::mv(*why);
+  options.membershipOf = membershipOf;
+  if (folderPath.size() > 0) return runInGivenFolder(all);
+
+  KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
+  bool isSweep = all.sweep != nullptr;
+  if (options.resumes && isSweep) {
+    return kj::str(
+        "a sweep needs no --resume: it skips what is finished and continues what it has begun");
   }
-  if (folderPath.size() > 0 && (detach || inQueue || all.sweep != nullptr)) {
-    return kj::str("--folder cannot be combined with a sweep, with --detach, or with a run that ",
-        "waits in the queue of Slurm");
+  auto folder = chooseFolder(all);
+  bool isSubmitted = inQueue && !isSweep;
+  kj::Maybe<Background> background;
+  if (detach && !isSubmitted) {
+    // Only the new process goes on here. It needs an event loop of its own.
+    background.emplace([&](pid_t pid) -> int { endDetached(folder, pid, commandLine); });
   }
-  if (folderPath.size() > 0 && runs != RUNS) {
-    return kj::str("--folder names the run's own folder, so --runs has no effect: leave one out");
-  }
-  kj::Maybe<kj::Own<HeldRunFolder>> held;
-  if (folderPath.size() > 0) {
-    auto& own = *held.emplace(heldIfPossible(RunFolder{kj::str(folderPath)}));
-    commandLine.atEnd([&own](int code) { own.noteExit(code); });
-    // Until an event loop captures them, while the data are imported.
-    own.noteInterrupts();
-  }
-  prepareData(all, path(), commandLine, all.sweep != nullptr);
-  KJ_IF_MAYBE(steps, options.trace) {
-    auto& experiment = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment);
-    auto made = ModelFacts(experiment).steps(experiment);
-    KJ_IF_MAYBE(why, whyNoTrace(*steps, made, tracePath, "--trace FILE")) {
-      return kj::mv(*why);
-    }
-  }
-  warnOf(all);
-  auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
-  KJ_IF_MAYBE(own, held) {
-    options.resumes = prepare(**own, all.runs[0].loaded, options.resumes, commandLine);
-    runExperiment(all, runs, (*own)->folder, tracePath, false, options, commandLine);
-  }
-  kj::Maybe<RunFolder> resumed;
-  if (options.resumes) {
-    if (all.sweep != nullptr) {
-      return kj::str(
-          "a sweep needs no --resume: it skips what is finished and continues what it has begun");
-    }
-    resumed = folderToResume(all);
-    options.resumes = resumed != nullptr;
-  }
-  RunFolder folder;
-  KJ_IF_MAYBE(known, resumed) {
-    folder = kj::mv(*known);
-  } else {
-    folder = all.sweep == nullptr ? newRunFolder(runs, name) : RunFolder{kj::str(runs, "/", name)};
-  }
-  if (inQueue && all.sweep == nullptr) {
-    Course course;
-    if (options.resumes) {
-      refuseQueued(folder, course, commandLine);
-      // Whoever takes the lock also removes from it how the run ended before: it waits now.
-      if (lockIfPossible(folder) == nullptr) refuseHeld(folder);
-      forgetSlurmJob(folder);
-    }
-    runInQueue(all.runs[0].loaded, folder, detach, course, commandLine);
-  }
-  kj::Maybe<kj::AutoCloseFd> lock;
-  if (detach) {
-    lock = inBackground(folder, all.sweep != nullptr, commandLine);
-  } else {
-    // The lock shows other commands that the run goes on. On a file system without locks, only that
-    // is missing. Several processes may work on a sweep: the first one has its lock.
-    lock = lockIfPossible(folder);
-    // Two processes would write the same files.
-    if (options.resumes && lock == nullptr) refuseHeld(folder);
-  }
+  Course course;
+  if (options.resumes) refuseQueued(folder, course, commandLine);
+  if (isSubmitted) submit(all.runs[0].loaded, folder, course);
+  auto lock = takeLock(folder, isSweep, background);
   // Another process may have finished the run since.
   if (options.resumes) endIfFinished(all.runs[0].loaded, folder);
   KJ_IF_MAYBE(held, lock) {
     commandLine.atEnd([fd = held->get()](int code) { noteExit(fd, code); });
   }
-  runExperiment(all, runs, folder, tracePath, inQueue, options, commandLine);
+  runExperiment(all, runs, folder, tracePath, inQueue, options, course, commandLine);
+}
+
+kj::Maybe<kj::String> RunCommand::whyNotStarted(
+    const LoadedRuns& all, const kj::Maybe<Submission>& submission) const {
+  KJ_IF_MAYBE(handedOver, submission) {
+    KJ_IF_MAYBE(advice, handedOver->advice) commandLine.exitError(kj::str("error: ", *advice));
+    return whyNotInQueue(all);
+  }
+  return whyNotFromHere(KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster);
+}
+
+kj::Maybe<kj::String> RunCommand::whyNotInFolder(const LoadedRuns& all, bool inQueue) const {
+  if (folderPath.size() == 0) return nullptr;
+  if (detach || inQueue || all.sweep != nullptr) {
+    return kj::str("--folder cannot be combined with a sweep, with --detach, or with a run that ",
+        "waits in the queue of Slurm");
+  }
+  if (runs != RUNS) {
+    return kj::str("--folder names the run's own folder, so --runs has no effect: leave one out");
+  }
+  return nullptr;
+}
+
+kj::Maybe<kj::String> RunCommand::prepare(LoadedRuns& all) {
+  prepareData(all, path(), commandLine, all.sweep != nullptr);
+  KJ_IF_MAYBE(steps, options.trace) {
+    auto& experiment = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment);
+    auto made = ModelFacts(experiment).steps(experiment);
+    KJ_IF_MAYBE(why, whyNoTrace(*steps, made, tracePath, "--trace FILE")) return kj::mv(*why);
+  }
+  warnOf(all);
+  return nullptr;
+}
+
+kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
+  auto own = heldIfPossible(RunFolder{kj::str(folderPath)});
+  auto& held = *own;
+  commandLine.atEnd([own = kj::mv(own)](int code) { own->noteExit(code); });
+  // Until an event loop captures them, while the data are imported.
+  held.noteInterrupts();
+  KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
+  options.resumes = prepareGivenFolder(held, all.runs[0].loaded, options.resumes, commandLine);
+  Course course;
+  runExperiment(all, runs, held.folder, tracePath, false, options, course, commandLine);
+}
+
+RunFolder RunCommand::chooseFolder(LoadedRuns& all) {
+  if (options.resumes) {
+    KJ_IF_MAYBE(known, folderToResume(all)) return kj::mv(*known);
+    options.resumes = false;
+  }
+  auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
+  return all.sweep == nullptr ? newRunFolder(runs, name) : RunFolder{kj::str(runs, "/", name)};
+}
+
+void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder, Course& course) {
+  if (options.resumes) {
+    // Whoever takes the lock also removes from it how the run ended before: it waits now.
+    if (lockIfPossible(folder) == nullptr) refuseHeld(folder);
+    forgetSlurmJob(folder);
+  }
+  runInQueue(loaded, folder, detach, course, commandLine);
+}
+
+kj::Maybe<kj::AutoCloseFd> RunCommand::takeLock(
+    const RunFolder& folder, bool isOfSweep, kj::Maybe<Background>& background) const {
+  KJ_IF_MAYBE(own, background) return lockInBackground(folder, isOfSweep, *own);
+  // The lock shows other commands that the run goes on. On a file system without locks, only that
+  // is missing. Several processes may work on a sweep: the first one has its lock.
+  auto lock = lockIfPossible(folder);
+  // Two processes would write the same files.
+  if (options.resumes && lock == nullptr) refuseHeld(folder);
+  return lock;
 }
 
 kj::Maybe<kj::String> RunCommand::whyNoTracing(const LoadedRuns& all) {
@@ -520,9 +513,8 @@ void RunCommand::warnOf(const LoadedRuns& all) {
     if (experiment.train.earlyStop != nullptr && !hasValidation) {
       warn(kj::str("train.early_stop ends nothing, because there are no records to validate on"));
     }
-    for (auto& sentence: certainMisses(experiment.expectations, epochs, hasValidation)) {
-      warn(kj::mv(sentence));
-    }
+    auto lacks = neverReached(experiment.expectations, experiment.published, epochs, hasValidation);
+    for (auto& sentence: lacks) warn(kj::mv(sentence));
   }
   KJ_IF_MAYBE(sweep, all.sweep) {
     KJ_IF_MAYBE(rule, sweep->stop) {

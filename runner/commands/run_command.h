@@ -1,10 +1,12 @@
 // runner/commands/run_command.h: `runner run`.
 #pragma once
 
+#include "runner/commands/course.h"
 #include "runner/commands/file_command.h"
 #include "runner/launch/launcher.h"
 #include "runner/launch/launchers.h"
 #include "runner/logs/run_folder.h"
+#include "runner/system/background.h"
 
 namespace runner {
 
@@ -24,10 +26,33 @@ private:
   kj::Maybe<kj::String> whyNoTracing(const LoadedRuns& all);
   kj::Maybe<kj::String> whyNoMembership(const LoadedRuns& all) const;
   kj::Maybe<kj::String> whyNoCopies(const LoadedRuns& all) const;
+  // Returns why this machine cannot start these runs. Null if it can. If they are handed over to
+  // another system, but not by this program, says how, and ends the process.
+  kj::Maybe<kj::String> whyNotStarted(
+      const LoadedRuns& all, const kj::Maybe<Submission>& submission) const;
+  // Returns why these runs cannot be in the folder of --folder. Null if they can, or if it is not
+  // given.
+  kj::Maybe<kj::String> whyNotInFolder(const LoadedRuns& all, bool inQueue) const;
   // Returns why these runs cannot wait in the queue of Slurm. Null if they can.
   kj::Maybe<kj::String> whyNotInQueue(const LoadedRuns& all) const;
   // Does what --dry-run asks for.
   Validity printHandOver(const LoadedRuns& all, const kj::Maybe<Submission>& submission) const;
+  // Makes the data of the runs available, and warns of what is hardly intended. Returns why
+  // --trace-steps is wrong for them. Null if it is right, or not given.
+  kj::Maybe<kj::String> prepare(LoadedRuns& all);
+  // Prepares and runs the only run in the folder of --folder, and ends the process. Returns only
+  // what prepare() has returned.
+  kj::String runInGivenFolder(LoadedRuns& all);
+  // Returns the folder of the run, or of the whole sweep. Clears options.resumes if there is no run
+  // to go on with. Otherwise see folderToResume().
+  RunFolder chooseFolder(LoadedRuns& all);
+  // Submits the run to Slurm and follows it: see runInQueue().
+  [[noreturn]] void submit(const LoadedExperiment& loaded, const RunFolder& folder, Course& course);
+  // Returns the lock of the folder. Null if another process works on the sweep there. Throws if
+  // another process works on the run. With `background`, also detaches this process from the
+  // terminal.
+  kj::Maybe<kj::AutoCloseFd> takeLock(
+      const RunFolder& folder, bool isOfSweep, kj::Maybe<Background>& background) const;
   // Returns the folder of the run with which --resume goes on. Null if none exists. Calls
   // endIfFinished(). If the run had another number of workers before, changes `all` to the
   // experiment that goes on.

@@ -9,7 +9,7 @@
 #include "runner/commands/launched_runs.h"
 #include "runner/experiment/experiment.h"
 #include "runner/launch/run_view.h"
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "runner/system/interrupts.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
@@ -120,11 +120,11 @@ kj::MainFunc ScaleCommand::getMain() {
 }
 
 Validity ScaleCommand::setCount(kj::StringPtr word) {
-  bool isNumber = word.size() > 0 && word.size() <= 9;
-  for (char c: word) isNumber = isNumber && c >= '0' && c <= '9';
-  if (!isNumber) return kj::str("write a number of workers, e.g. 4");
-  count = word.parseAs<uint>();
-  return true;
+  KJ_IF_MAYBE(number, parseWhole(word, 999'999'999)) {
+    count = *number;
+    return true;
+  }
+  return kj::str("write a number of workers, e.g. 4");
 }
 
 Validity ScaleCommand::scale() {

@@ -13,6 +13,7 @@ namespace runner {
 void refuseQueued(const RunFolder& folder, Course& course, CommandLine& commandLine) {
   if (!isHeld(folder) && !isQueued(folder)) return;
   KJ_IF_MAYBE(id, slurmJobOf(folder)) {
+    if (isOwnSlurmJob(*id)) return;
     SlurmQueue queue(course.io);
     kj::Maybe<SlurmQueue::Jobs> jobs;
     auto asked = queue.look(kj::arrayPtr(&*id, 1)).then([&](kj::Maybe<SlurmQueue::Jobs>&& known) {
@@ -30,7 +31,8 @@ void refuseQueued(const RunFolder& folder, Course& course, CommandLine& commandL
       }
     } else if (isHeld(folder) || lastExitCodeOf(folder) == nullptr) {
       configs::fail("squeue does not answer, so the state of job ", *id, ", which works on ",
-          folder.path, ", is not known. Run this command where Slurm is");
+          folder.path, ", is not known. Run this command where Slurm is, or remove ",
+          slurmJobFile(folder), " if the job has ended");
     }
   }
 }
@@ -43,19 +45,12 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool de
   writeWhole(script, slurmScript({&experiment}, kj::arrayPtr(&folder, 1), nullptr));
   SlurmQueue queue(course.io);
   kj::String job;
-  auto submission =
-      queue.submit(script)
-          .then([&](kj::String&& id) -> kj::Promise<void> {
-            job = kj::mv(id);
-            auto note = [&]() { noteSlurmJob(folder, job); };
-            KJ_IF_MAYBE(e, kj::runCatchingExceptions(note)) {
-              // Nobody would find the job, or could cancel it.
-              return queue.cancel(kj::arr(kj::str(job)))
-                  .then([e = kj::mv(*e)]() mutable -> kj::Promise<void> { return kj::mv(e); });
-            }
-            return kj::READY_NOW;
-          })
-          .fork();
+  auto submission = queue.submit(script)
+                        .then([&](kj::String&& id) {
+                          job = kj::mv(id);
+                          return queue.noteOrCancel(job, kj::arrayPtr(&folder, 1));
+                        })
+                        .fork();
   auto cancel = [&]() {
     tell("cancelling the job. Another Ctrl-C does not wait for its end");
     // Without its number, nobody could cancel it.

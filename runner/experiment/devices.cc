@@ -6,6 +6,7 @@
 #include "nn/cpu/cpu.h"
 #include "nn/cuda/cuda.h"
 #include "nn/cuda/presence.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -26,22 +27,13 @@ struct Complaint {
   kj::String help;
 };
 
-// `number` is the text after the kind's colon.
-kj::Maybe<uint> parseNumber(kj::StringPtr number) {
-  if (number.size() == 0 || number.size() > 4) return nullptr;
-  uint index = 0;
-  for (char c: number) {
-    if (c < '0' || c > '9') return nullptr;
-    index = 10 * index + (c - '0');
-  }
-  return index;
-}
-
 kj::OneOf<Device, Complaint> parse(kj::StringPtr word) {
   for (auto kind: KINDS) {
     if (word == kind) return Device{kind, 0};
     if (!word.startsWith(kj::str(kind, ':'))) continue;
-    KJ_IF_MAYBE(index, parseNumber(word.slice(strlen(kind) + 1))) return Device{kind, *index};
+    KJ_IF_MAYBE(index, parseWhole(word.slice(strlen(kind) + 1), 9999)) {
+      return Device{kind, uint(*index)};
+    }
     return Complaint{kj::str(" has no number from 0 to 9999 after its colon"),
         kj::str("write \"", kind, ":0\"")};
   }

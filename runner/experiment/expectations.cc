@@ -74,18 +74,29 @@ kj::Array<Expectation> readExpectations(configs::Reader& reader) {
   return result.releaseAsArray();
 }
 
-kj::Array<kj::String> certainMisses(
-    kj::ArrayPtr<const Expectation> expectations, uint epochs, bool validates) {
+kj::Array<kj::String> neverReached(kj::ArrayPtr<const Expectation> expectations,
+    const kj::Maybe<Published>& published, uint epochs, bool validates) {
   kj::Vector<kj::String> sentences;
+  auto add = [&](kj::StringPtr what, uint epoch) {
+    sentences.add(
+        kj::str(what, " about epoch ", epoch, ", and the run has only ", counted(epochs, "epoch")));
+  };
   for (auto& expectation: expectations) {
     auto& figure = *expectation.figure;
-    auto last = expectation.epoch.orDefault(epochs);
-    if (last > epochs) {
-      sentences.add(kj::str("expect.", figure.name, " will be missed: it is about epoch ", last,
-          ", and the run has only ", counted(epochs, "epoch")));
+    auto epoch = expectation.epoch.orDefault(epochs);
+    if (epoch > epochs) {
+      add(kj::str("expect.", figure.name, " will be missed: it is"), epoch);
     } else if (!validates && figure.isOfValidation()) {
       sentences.add(
           kj::str("expect.", figure.name, " will be missed: there are no records to validate on"));
+    }
+  }
+  KJ_IF_MAYBE(figures, published) {
+    uint earliest = kj::maxValue;
+    // A row without an epoch can be compared with any run.
+    for (auto& row: figures->rows) earliest = kj::min(earliest, row.epoch.orDefault(0));
+    if (figures->rows.size() > 0 && earliest > epochs) {
+      add("no row of published.rows can be compared with the run: the earliest is", earliest);
     }
   }
   return sentences.releaseAsArray();

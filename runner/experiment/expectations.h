@@ -5,6 +5,7 @@
 #include <kj/string.h>
 
 #include "configs/language/reader.h"
+#include "runner/experiment/published.h"
 
 namespace runner {
 
@@ -40,9 +41,10 @@ struct Expectation {
 // Reads [expect].
 kj::Array<Expectation> readExpectations(configs::Reader& reader);
 
-// Returns one sentence for each expectation that every run of `epochs` epochs misses. `validates`
-// says whether the run has records to validate on.
-kj::Array<kj::String> certainMisses(
-    kj::ArrayPtr<const Expectation> expectations, uint epochs, bool validates);
+// Returns one sentence for each expectation that every run of `epochs` epochs misses, and one if
+// all rows of `published` are about later epochs. If only some are, tables show them beside those
+// that can be compared. `validates` says whether the run has records to validate on.
+kj::Array<kj::String> neverReached(kj::ArrayPtr<const Expectation> expectations,
+    const kj::Maybe<Published>& published, uint epochs, bool validates);
 
 }  // namespace runner

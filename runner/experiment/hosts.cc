@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runner/system/addresses.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -30,13 +31,7 @@ bool isName(kj::StringPtr word) {
 
 // Returns the number that `digits` mean. 0 if it is not from 1 to `most`.
 uint numberFrom1(kj::StringPtr digits, uint most) {
-  uint number = 0;
-  for (char c: digits) {
-    if (c < '0' || c > '9') return 0;
-    number = 10 * number + (c - '0');
-    if (number > most) return 0;
-  }
-  return number;
+  return parseWhole(digits, most).orDefault(0);
 }
 
 kj::Vector<kj::String> wordsOf(kj::StringPtr text) {

@@ -2,10 +2,8 @@
 
 #include <capnp/message.h>
 
-#include "runner/launch/launchers.h"
-#include "runner/logs/job.capnp.h"
+#include "runner/logs/events.h"
 #include "runner/logs/role_names.h"
-#include "runner/logs/run_log.h"
 #include "runner/system/line_stream.h"
 #include "runner/system/reason.h"
 
@@ -23,19 +21,6 @@ constexpr size_t LINE_SHOWN_BYTES = 200;
 // The others train while a worker starts in the place of a lost one. If its process ends before it
 // has joined, the worker is started again, at most so many times in a row.
 constexpr uint TRIES = 5;
-// A run that is lost so often in a row, without coming further, ends.
-constexpr uint LOSSES_MAX = 5;
-// After the first of these losses. Each later pause is twice as long. Without them, the attempts to
-// reach a network that is gone would be over in a second.
-constexpr auto FIRST_PAUSE = 1 * kj::SECONDS;
-
-// Whether the run has its last event.
-bool hasEnded(const RunFolder& folder) {
-  capnp::MallocMessageBuilder message;
-  auto event = message.initRoot<Event>();
-  auto read = [&]() { parseEvent(lastLineOf(folder.events()), event); };
-  return kj::runCatchingExceptions(read) == nullptr && isLast(event);
-}
 
 // A role that has noticed something else says so after these words.
 bool saysOnlyThatCoordinatorIsGone(const Failure& failure) {
@@ -273,6 +258,8 @@ void Launch::takeFinished() {
 void Launch::takeDown(WatchedGroup& member) {
   member.watching = nullptr;
   member.process = nullptr;
+  // The others have gone on without it, so later failures have another cause.
+  member.failure = nullptr;
   end(member);
 }
 
@@ -296,49 +283,51 @@ void Launch::take(kj::StringPtr line) {
   }
   view.show(event);
   if (runner::endsSaving(event)) endSaving();
-  if (event.isJoined()) {
-    bool hasAll = true;
-    for (auto& member: members) {
-      auto& roles = member->group.roles;
-      for (size_t i: kj::indices(roles)) {
-        bool isIt = roles[i].role == event.getRole() && roles[i].index == event.getIndex();
-        if (isIt) member->joined[i] = true;
-      }
-      hasAll = hasAll && member->hasJoined();
-    }
-    if (hasAll && rolesStarted != nullptr) {
-      launcher.allJoined();
-      allHaveJoined = true;
-    }
-  }
+  if (event.isJoined()) noteJoined(event.getRole(), event.getIndex());
   if (event.isFinished()) takeFinished();
   if (event.isMembership() && !event.getMembership().getJoined()) {
     replace(event.getIndex(), event.getMembership().getLeft());
   }
   if (event.isLostNewcomer()) replace(event.getIndex(), false);
   if (event.isWaiting()) refused = kj::str(event.getWaiting().getRefused());
-  if (event.isListening()) {
-    auto listening = event.getListening();
-    address = kj::str(listening.getAddress());
-    auto ranks = listening.getWorkers();
-    // The job waits for the workers that it had, whatever the file says.
-    bool namesWorkers = scales() && ranks.size() > 0;
-    auto isWaitedFor = [&](const PlacedRole& role) {
-      if (!namesWorkers || role.role != Role::WORKER) return true;
-      bool isNamed = false;
-      for (uint rank: ranks) isNamed = isNamed || rank == role.index;
-      return isNamed;
-    };
-    for (auto& group: launcher.groups()) {
-      if (!isWaitedFor(group.roles[0])) continue;
-      auto process = launcher.start(group, address);
-      add(kj::mv(group), kj::mv(process));
+  if (event.isListening()) startRoles(event.getListening());
+}
+
+void Launch::noteJoined(Role role, uint index) {
+  bool hasAll = true;
+  for (auto& member: members) {
+    auto& roles = member->group.roles;
+    for (size_t i: kj::indices(roles)) {
+      if (roles[i].role == role && roles[i].index == index) member->joined[i] = true;
     }
-    for (uint rank: ranks) {
-      if (namesWorkers && workerOf(rank) == nullptr) startWorker(rank);
-    }
-    rolesStarted = running.passed();
+    hasAll = hasAll && member->hasJoined();
   }
+  if (hasAll && rolesStarted != nullptr) {
+    launcher.allJoined();
+    allHaveJoined = true;
+  }
+}
+
+void Launch::startRoles(Event::Listening::Reader listening) {
+  address = kj::str(listening.getAddress());
+  auto ranks = listening.getWorkers();
+  // The job waits for the workers that it had, whatever the file says.
+  bool namesWorkers = scales() && ranks.size() > 0;
+  auto isWaitedFor = [&](const PlacedRole& role) {
+    if (!namesWorkers || role.role != Role::WORKER) return true;
+    bool isNamed = false;
+    for (uint rank: ranks) isNamed = isNamed || rank == role.index;
+    return isNamed;
+  };
+  for (auto& group: launcher.groups()) {
+    if (!isWaitedFor(group.roles[0])) continue;
+    auto process = launcher.start(group, address);
+    add(kj::mv(group), kj::mv(process));
+  }
+  for (uint rank: ranks) {
+    if (namesWorkers && workerOf(rank) == nullptr) startWorker(rank);
+  }
+  rolesStarted = running.passed();
 }
 
 void Launch::fail(Failure failed) {
@@ -431,119 +420,6 @@ void Launch::checkJoined() {
     }
     if (!missing.empty()) fail({Failure::ABSENT, reasonFor(missing)});
   }
-}
-
-namespace {
-
-// A run, from its first attempt to its last.
-struct Attempts {
-  const LoadedExperiment& loaded;
-  const RunFolder& folder;
-  RunView& view;
-  kj::AsyncIoContext& io;
-  LaunchOptions options;
-  uint64_t furthest = 0;  // the step that the run had come to when it was lost
-  uint inVain = 0;        // losses in a row without coming further
-  bool wasLost = false;   // in the latest attempt
-
-  kj::Promise<Outcome> run();
-
-private:
-  kj::Promise<Outcome> attempt();
-  bool goesOn();
-};
-
-kj::Promise<Outcome> Attempts::attempt() {
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  wasLost = false;
-  auto run = kj::heap<LaunchedRun>(
-      LaunchedRun{loaded, folder, view, io, options, secretFor(experiment.cluster)});
-  auto launcher = options.newLauncher == nullptr ? newLauncher(*run) : (*options.newLauncher)(*run);
-  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher, folder,
-      options.membershipOf.size() > 0);
-  if (options.saveHook != nullptr) options.saveHook->launch = *launch;
-  return kj::evalNow([&]() { return launch->run(); })
-      .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })
-      .then([this, &launch = *launch](Outcome&& outcome) {
-        // Hosts that are gone may come back.
-        wasLost = launch.wasLost() || (options.wasLost && !launch.hasBegun());
-        if (options.saveHook != nullptr) options.saveHook->launch = nullptr;
-        return kj::mv(outcome);
-      })
-      .attach(kj::mv(launch))
-      .attach(kj::mv(launcher))
-      .attach(kj::mv(run));
-}
-
-// Whether the run is started again after a loss.
-bool Attempts::goesOn() {
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  if (!wasLost || !experiment.cluster.onLoss->restarts || hasEnded(folder)) return false;
-  inVain = view.reportedStep() > furthest ? 0 : inVain + 1;
-  furthest = kj::max(furthest, view.reportedStep());
-  return inVain < LOSSES_MAX;
-}
-
-kj::Promise<Outcome> Attempts::run() {
-  // There may be no launcher, for example because the user's secret cannot be read.
-  auto attempted = kj::evalNow([this]() { return attempt(); }).catch_([](kj::Exception&& e) {
-    return Outcome{.failure = reasonOf(e)};
-  });
-  return attempted.then([this](Outcome&& outcome) -> kj::Promise<Outcome> {
-    KJ_IF_MAYBE(reason, outcome.failure) {
-      if (goesOn()) {
-        view.say(kj::str(*reason, ". All roles are started again, from the newest checkpoint"));
-        options.resumes = options.wasLost = true;
-        if (inVain == 0) return run();
-        auto pause = FIRST_PAUSE * (1 << (inVain - 1));
-        return io.provider->getTimer().afterDelay(pause).then([this]() { return run(); });
-      }
-      if (inVain > 0) {
-        reason = &outcome.failure.emplace(kj::str(*reason, "; the run was lost ", inVain,
-            " times in a row without coming further than step ", furthest));
-      }
-    }
-    return kj::mv(outcome);
-  });
-}
-
-}  // namespace
-
-kj::Promise<void> SaveHook::save() {
-  KJ_IF_MAYBE(now, launch) return now->save();
-  return kj::READY_NOW;
-}
-
-kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
-    kj::AsyncIoContext& io, LaunchOptions options) {
-  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  auto attempts = kj::heap<Attempts>(Attempts{loaded, folder, view, io, options});
-  auto over = kj::evalNow([&]() {
-    if (options.resumes) removeEnding(folder);
-    return attempts->run();
-  });
-  return over
-      .then([&experiment, &folder, &view](Outcome&& outcome) {
-        KJ_IF_MAYBE(reason, outcome.failure) {
-          auto& style = *experiment.log.style;
-          kj::Maybe<Outcome> recorded;
-          auto record = [&]() {
-            recorded.emplace(recordEnding(folder, style, Ending::FAILED, *reason));
-          };
-          KJ_IF_MAYBE(e, kj::runCatchingExceptions(record)) {
-            view.say(kj::str(
-                "warning: the failure is not recorded in ", folder.path, ": ", reasonOf(*e)));
-          }
-          KJ_IF_MAYBE(known, recorded) {
-            if (known->failure == nullptr) {
-              view.say(kj::str("warning: after the run had finished: ", *reason));
-            }
-            return kj::mv(*known);
-          }
-        }
-        return kj::mv(outcome);
-      })
-      .attach(kj::mv(attempts));
 }
 
 }  // namespace runner

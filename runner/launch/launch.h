@@ -10,6 +10,7 @@
 #include "runner/experiment/experiment.h"
 #include "runner/launch/launcher.h"
 #include "runner/launch/run_view.h"
+#include "runner/logs/job.capnp.h"
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_folder.h"
 
@@ -86,7 +87,11 @@ private:
   void add(RoleGroup group, kj::Own<StartedGroup> process);
   // Returns the names of the groups that have not ended.
   kj::Vector<kj::StringPtr> stayed();
+  // Takes an event of the coordinator.
   void take(kj::StringPtr line);
+  void noteJoined(Role role, uint index);
+  // Starts the servers and workers of a coordinator that listens.
+  void startRoles(Event::Listening::Reader listening);
   // Resolves what save() has returned.
   void endSaving();
   void fail(Failure failure);

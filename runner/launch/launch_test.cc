@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "configs/language/failure.h"
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "runner/system/files.h"
 
 namespace runner {
@@ -34,9 +34,12 @@ struct FakeLaunch: public Launcher {
   kj::Maybe<SingleRunView> view;
   kj::Maybe<Launch> launch;
   kj::Promise<Outcome> outcome = nullptr;
+  kj::Maybe<const RunFolder&> folder;
 
-  explicit FakeLaunch(kj::Function<void(FakeLaunch&)> then): then(kj::mv(then)) {
-    kj::StringPtr overrides[] = {"cluster.servers=1"};
+  explicit FakeLaunch(
+      kj::Function<void(FakeLaunch&)> then, kj::StringPtr setting = "cluster.on_loss=fail")
+      : then(kj::mv(then)) {
+    kj::StringPtr overrides[] = {"cluster.servers=1", setting};
     loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
     REQUIRE(loaded.errors == "");
   }
@@ -54,7 +57,7 @@ struct FakeLaunch: public Launcher {
     events = kj::mv(pipe.out);
     coordinatorEvents = kj::mv(pipe.in);
     auto& shown = view.emplace(experiment, 1, 1);
-    outcome = launch.emplace(experiment, shown, timer, *this).run();
+    outcome = launch.emplace(experiment, shown, timer, *this, folder).run();
     io.waitScope.poll();
   }
 
@@ -217,6 +220,12 @@ struct TimedLaunch: public FakeLaunch {
   kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
 
   TimedLaunch(): FakeLaunch([](FakeLaunch&) {}) { begin(timer); }
+  // The others go on if a worker is lost.
+  explicit TimedLaunch(const RunFolder& of)
+      : FakeLaunch([](FakeLaunch&) {}, "cluster.on_loss=continue") {
+    folder = of;
+    begin(timer);
+  }
   // Destroys what waits for the timer before the timer.
   ~TimedLaunch() {
     outcome = nullptr;
@@ -355,6 +364,27 @@ TEST_CASE("Launch: leaves it to the coordinator to watch roles that have joined"
     launch.progress();
   }
   CHECK_FALSE(launch.isOver());
+}
+
+TEST_CASE("Launch: a worker that was killed and is not replaced does not explain later failures") {
+  RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/without_worker")};
+  makeFolders(folder.path);
+  TimedLaunch launch(folder);
+  launch.listen();
+  launch.join(Role::SERVER, 0);
+  for (uint rank = 0; rank < 2; rank++) launch.join(Role::WORKER, rank);
+  launch.fail(3, Failure::KILLED, "worker 1 was killed");
+  launch.io.waitScope.poll();
+  // Before the coordinator notices it, the user wants one worker fewer.
+  wantWorkers(folder, 1);
+  launch.pass(1 * kj::SECONDS);
+  launch.say([](Event::Builder event) {
+    event.setRole(Role::WORKER);
+    event.setIndex(1);
+    event.initMembership().setWorkers(1);
+  });
+  launch.fail(0, Failure::FAILED, "the disk of the coordinator is full");
+  CHECK(launch.failure() == "the disk of the coordinator is full");
 }
 
 TEST_CASE("launch: if the launcher cannot be made, records the reason as the failure of the run") {

@@ -60,6 +60,7 @@ public:
   virtual void requestLeave() {}
 };
 
+// A coordinator that was started, and what it tells its launcher.
 struct StartedCoordinator {
   kj::Own<kj::AsyncInputStream> events;  // one line of JSON per event
   kj::Own<StartedGroup> process;

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "io/datasets/datasets.h"
+#include "runner/logs/events.h"
 #include "runner/logs/role_names.h"
-#include "runner/logs/run_log.h"
 #include "runner/system/command_line.h"
 #include "runner/system/terminal.h"
 #include "runner/text/numbers.h"

@@ -11,6 +11,7 @@
 #include "runner/system/child_process.h"
 #include "runner/system/files.h"
 #include "runner/system/line_stream.h"
+#include "runner/system/reason.h"
 
 namespace runner {
 
@@ -42,10 +43,6 @@ bool contains(kj::ArrayPtr<const kj::StringPtr> words, kj::StringPtr word) {
     if (each == word) return true;
   }
   return false;
-}
-
-kj::String jobFile(const RunFolder& folder) {
-  return kj::str(folder.path, "/slurm_job");
 }
 
 // Returns what a command of Slurm says, on one line and without the command's name.
@@ -110,25 +107,32 @@ kj::String slurmTaskId(kj::StringPtr job, size_t i, size_t count) {
   return count == 1 ? kj::str(job) : kj::str(job, "_", i);
 }
 
+kj::String slurmJobFile(const RunFolder& folder) {
+  return kj::str(folder.path, "/slurm_job");
+}
+
 void noteSlurmJob(const RunFolder& folder, kj::StringPtr id) {
-  writeWhole(jobFile(folder), kj::str(id, "\n"));
+  writeWhole(slurmJobFile(folder), kj::str(id, "\n"));
 }
 
 kj::Maybe<kj::String> slurmJobOf(const RunFolder& folder) {
-  auto path = jobFile(folder);
+  auto path = slurmJobFile(folder);
   if (::access(path.cStr(), F_OK) != 0) return nullptr;
   auto id = lastLineOf(path);
   if (id.size() == 0) return nullptr;
   return kj::mv(id);
 }
 
+bool isOwnSlurmJob(kj::StringPtr id) {
+  KJ_IF_MAYBE(own, ownSlurmJob()) return *own == id;
+  return false;
+}
+
 void forgetSlurmJob(const RunFolder& folder) {
   KJ_IF_MAYBE(id, slurmJobOf(folder)) {
-    KJ_IF_MAYBE(own, ownSlurmJob()) {
-      if (*id == *own) return;
-    }
+    if (isOwnSlurmJob(*id)) return;
   }
-  ::unlink(jobFile(folder).cStr());
+  ::unlink(slurmJobFile(folder).cStr());
 }
 
 kj::Maybe<kj::String> whySlurmEnded(const RunFolder& folder, const kj::Maybe<SlurmJob>& job) {
@@ -183,6 +187,25 @@ kj::Promise<kj::String> SlurmQueue::submit(kj::StringPtr path) {
     auto& line = said->output[0];
     return kj::heapString(line.slice(0, line.findFirst(';').orDefault(line.size())));
   });
+}
+
+kj::Promise<void> SlurmQueue::noteOrCancel(
+    kj::StringPtr job, kj::ArrayPtr<const RunFolder> folders) {
+  auto note = [&]() {
+    for (size_t i: kj::indices(folders)) {
+      noteSlurmJob(folders[i], slurmTaskId(job, i, folders.size()));
+    }
+  };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(note)) {
+    return cancel(kj::arr(kj::str(job)))
+        .catch_([job = kj::str(job), why = reasonOf(*e)](kj::Exception&& refusal) {
+          configs::fail("job ", job, " of Slurm was submitted, but its number cannot be noted (",
+              why, "), and the job cannot be cancelled (", reasonOf(refusal),
+              "). Cancel it with `scancel ", job, "`");
+        })
+        .then([e = kj::mv(*e)]() mutable -> kj::Promise<void> { return kj::mv(e); });
+  }
+  return kj::READY_NOW;
 }
 
 kj::Promise<kj::Maybe<SlurmQueue::Jobs>> SlurmQueue::look(kj::ArrayPtr<const kj::String> ids) {

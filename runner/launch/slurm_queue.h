@@ -34,10 +34,14 @@ SlurmJob slurmJobIn(kj::StringPtr line);
 // Returns what Slurm calls run `i` of the `count` runs that one script starts: see slurmScript().
 kj::String slurmTaskId(kj::StringPtr job, size_t i, size_t count);
 
+// Returns the file in the folder of a run that names its job: see noteSlurmJob().
+kj::String slurmJobFile(const RunFolder& folder);
 // Writes into the folder of a run which job, or task of an array, Slurm runs it as.
 void noteSlurmJob(const RunFolder& folder, kj::StringPtr id);
 // Returns what was written there last. Null if the run was never submitted.
 kj::Maybe<kj::String> slurmJobOf(const RunFolder& folder);
+// Whether this process runs in that job of Slurm, or in that task of an array.
+bool isOwnSlurmJob(kj::StringPtr id);
 // Removes what noteSlurmJob() has written, for a run that begins or goes on in this process. Does
 // nothing if this process runs in that job.
 void forgetSlurmJob(const RunFolder& folder);
@@ -54,6 +58,11 @@ public:
 
   // Submits the script in a file. Resolves to the number of the job. Rejects with what sbatch says.
   kj::Promise<kj::String> submit(kj::StringPtr path);
+
+  // Writes into the folders of runs that they are the tasks of this new job: see slurmTaskId(). If
+  // that fails, cancels the job, because nobody would find it, and rejects. The arguments need not
+  // outlive the call.
+  kj::Promise<void> noteOrCancel(kj::StringPtr job, kj::ArrayPtr<const RunFolder> folders);
 
   // Resolves to what Slurm knows of the jobs, and of each task of those that are arrays. Slurm
   // forgets jobs some minutes after their end: they are missing. Null if Slurm does not answer.

@@ -95,6 +95,42 @@ TEST_CASE("SlurmQueue: submits a script, and passes on why Slurm refuses it") {
         "Slurm does not take the job: Batch job submission failed: No room");
 }
 
+TEST_CASE("SlurmQueue: notes the tasks of a job in the folders of their runs") {
+  Commands commands;
+  auto io = kj::setupAsyncIo();
+  SlurmQueue queue(io);
+  const RunFolder folders[] = {{tests::newFolder()}, {tests::newFolder()}};
+  auto note = [&](size_t count) {
+    queue.noteOrCancel("17", kj::arrayPtr(folders, count)).wait(io.waitScope);
+    return kj::str(KJ_REQUIRE_NONNULL(slurmJobOf(folders[count - 1])));
+  };
+  CHECK(note(2) == "17_1");
+  CHECK(note(1) == "17");
+}
+
+TEST_CASE("SlurmQueue: cancels a job that cannot be noted, and says so if that fails too") {
+  Commands commands;
+  auto io = kj::setupAsyncIo();
+  SlurmQueue queue(io);
+  const RunFolder missing[] = {{kj::str(commands.folder, "/missing")}};
+  auto reason = [&]() {
+    return reasonOf(KJ_REQUIRE_NONNULL(kj::runCatchingExceptions(
+        [&]() { queue.noteOrCancel("17", missing).wait(io.waitScope); })));
+  };
+  commands.add("scancel", kj::str("echo \"$*\" >>", commands.folder, "/said"));
+  commands.add("squeue", "echo '17|CANCELLED|None|'");
+  auto notNoted = reason();
+  CHECK(contains(notNoted, "/missing/slurm_job"));
+  CHECK_FALSE(contains(notNoted, "scancel"));
+  CHECK(contains(readWhole(kj::str(commands.folder, "/said"), TEXT_BYTES_MAX), "TERM 17\n"));
+
+  commands.add("scancel", "echo 'scancel: error: Access/permission denied' >&2; exit 1");
+  CHECK(reason() ==
+        kj::str("job 17 of Slurm was submitted, but its number cannot be noted (", notNoted,
+            "), and the job cannot be cancelled (scancel: Access/permission denied). Cancel it "
+            "with `scancel 17`"));
+}
+
 TEST_CASE("SlurmQueue: asks a run to end before it lets Slurm kill what is left") {
   Commands commands;
   auto io = kj::setupAsyncIo();

@@ -5,6 +5,7 @@
 #include "configs/language/failure.h"
 #include "io/paths.h"
 #include "runner/system/files.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -23,17 +24,11 @@ constexpr uint64_t IMAGES_MAX = 1ull << 53;
 // Takes a number of at most `digits` digits, and `end` behind it, from the front of `rest`. Null if
 // there is none.
 kj::Maybe<uint64_t> takeNumber(kj::StringPtr& rest, uint digits, char end) {
-  uint64_t number = 0;
-  for (uint i = 0; i <= digits && i < rest.size(); i++) {
-    char c = rest[i];
-    if (i > 0 && c == end) {
-      rest = rest.slice(i + 1);
-      return number;
-    }
-    if (c < '0' || c > '9') return nullptr;
-    number = 10 * number + (c - '0');
-  }
-  return nullptr;
+  size_t size = rest.findFirst(end).orDefault(rest.size());
+  if (size > digits || size == rest.size()) return nullptr;
+  auto number = parseWhole(rest.slice(0, size));
+  rest = rest.slice(size + 1);
+  return number;
 }
 
 // Takes a line. Null if it is not one.

@@ -5,6 +5,7 @@
 #include <kj/time.h>
 #include <sys/stat.h>
 
+#include "runner/logs/events.h"
 #include "runner/system/files.h"
 
 namespace runner {

@@ -22,6 +22,7 @@
 #include "runner/system/command_line.h"
 #include "runner/system/files.h"
 #include "runner/system/interrupts.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -62,14 +63,9 @@ kj::Vector<kj::String> namesIn(kj::StringPtr path) {
 // Returns the number of the run with this folder name: as newRunFolder() writes it, `7` but not
 // `007`. Null for every other name, and for numbers that no run reaches, such as a date.
 kj::Maybe<uint64_t> runNumberOf(kj::StringPtr name) {
-  constexpr size_t DIGITS_MAX = 7;
-  if (name.size() == 0 || name.size() > DIGITS_MAX || name[0] == '0') return nullptr;
-  uint64_t number = 0;
-  for (char c: name) {
-    if (c < '0' || c > '9') return nullptr;
-    number = 10 * number + (c - '0');
-  }
-  return number;
+  constexpr uint64_t NUMBER_MAX = 9'999'999;
+  if (name.startsWith("0")) return nullptr;
+  return parseWhole(name, NUMBER_MAX);
 }
 
 // Returns the largest run number among the entries of `path`, or 0.
@@ -150,12 +146,9 @@ kj::Maybe<kj::uint> wantedWorkers(const RunFolder& folder) {
   if (::access(path.cStr(), F_OK) != 0) return nullptr;
   kj::String text;
   auto read = [&]() { text = readRegular(path, BYTES_MAX); };
-  kj::uint count;
-  int length = 0;
   if (kj::runCatchingExceptions(read) != nullptr) return nullptr;
-  if (::sscanf(text.cStr(), "%9u\n%n", &count, &length) != 1) return nullptr;
-  if (size_t(length) != text.size()) return nullptr;
-  return count;
+  size_t digits = text.endsWith("\n") ? text.size() - 1 : text.size();
+  return parseWhole(text.slice(0, digits), 999'999'999).map([](uint64_t n) { return kj::uint(n); });
 }
 
 void wantWorkers(const RunFolder& folder, kj::uint count) {

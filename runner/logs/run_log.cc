@@ -1,15 +1,12 @@
 #include "runner/logs/run_log.h"
 
-#include <capnp/compat/json.h>
 #include <capnp/message.h>
-#include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "configs/language/failure.h"
 #include "io/checksum.h"
+#include "runner/logs/events.h"
 #include "runner/system/growing_files.h"
-#include "runner/text/json.h"
 
 namespace runner {
 
@@ -19,70 +16,6 @@ LineFile newEvents(const RunFolder& folder) {
   KJ_IF_MAYBE(file, LineFile::create(folder.events())) return kj::mv(*file);
   configs::fail(folder.path, " holds a run already: ", folder.events(),
       " exists. Choose a folder without a run");
-}
-
-// Returns the codec of all events, for all threads. To make one takes ten times as long as to parse
-// an event.
-const capnp::JsonCodec& codecOfEvents() {
-  static const auto codec = []() {
-    auto made = kj::heap<capnp::JsonCodec>();
-    made->handleByAnnotation<Event>();
-    return made;
-  }();
-  return *codec;
-}
-
-}  // namespace
-
-kj::String formatEvent(Event::Reader event) {
-  return codecOfEvents().encode(event);
-}
-
-void parseEvent(kj::StringPtr line, Event::Builder event) {
-  decodeJson(line, [&](kj::ArrayPtr<const char> json) { codecOfEvents().decode(json, event); });
-}
-
-namespace {
-
-// Whether a line holds an event `speed`. It may be damaged: nobody reads it then.
-bool isSpeedLine(kj::ArrayPtr<const char> line) {
-  // In a text, the quotes would have backslashes.
-  constexpr auto KIND = "\"speed\":"_kj;
-  return ::memmem(line.begin(), line.size(), KIND.begin(), KIND.size()) != nullptr;
-}
-
-// What is done about events.
-struct Reading {
-  bool withSpeed = true;
-  bool failsAtDamage = true;
-};
-
-void eachEvent(
-    const RunFolder& folder, Reading reading, kj::FunctionParam<void(Event::Reader)> take) {
-  if (::access(folder.events().cStr(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-    configs::fail(folder.path, " is not the folder of a run: it has no events.jsonl");
-  }
-  auto text = readRegular(folder.events(), EVENTS_BYTES_MAX);
-  uint64_t number = 1;
-  for (kj::StringPtr rest = text;; number++) {
-    KJ_IF_MAYBE(length, rest.findFirst('\n')) {
-      auto found = rest.slice(0, *length);
-      rest = rest.slice(*length + 1);
-      if (!reading.withSpeed && isSpeedLine(found)) continue;
-      auto line = kj::heapString(found);
-      capnp::MallocMessageBuilder message;
-      auto event = message.initRoot<Event>();
-      // The parser's own message is about its code. It would not help the user.
-      if (kj::runCatchingExceptions([&]() { parseEvent(line, event); }) != nullptr) {
-        if (!reading.failsAtDamage) return;
-        configs::fail(folder.events(), ":", number, " is not an event of a run: another program ",
-            "or version wrote or changed it; leave this folder out");
-      }
-      take(event);
-    } else {
-      return;
-    }
-  }
 }
 
 // Whether all logs begin as they were, in the same style and with the same curves.
@@ -104,21 +37,6 @@ bool areAsBefore(
 
 }  // namespace
 
-void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
-  eachEvent(folder, Reading{}, take);
-}
-
-void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
-  eachEvent(folder, Reading{.failsAtDamage = false}, take);
-}
-
-bool beginsWithEvent(const RunFolder& folder) {
-  bool any = false;
-  // Other objects in JSON have no such time.
-  eachEventUntilDamage(folder, [&](Event::Reader event) { any = any || event.getTimeS() > 0; });
-  return any;
-}
-
 void refuseOtherFiles(const RunFolder& folder, kj::FunctionParam<bool(kj::StringPtr)> isOfRun) {
   if (::access(folder.events().cStr(), F_OK) == 0) {
     if (lastLineOf(folder.events()).size() == 0 || beginsWithEvent(folder)) return;
@@ -131,18 +49,6 @@ void refuseOtherFiles(const RunFolder& folder, kj::FunctionParam<bool(kj::String
     configs::fail(path, " is not of a run, and a run in this folder would replace it. Name ",
         "another folder");
   }
-}
-
-void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
-  eachEvent(folder, Reading{.withSpeed = false}, take);
-}
-
-bool isLast(Event::Reader event) {
-  return event.isFinished() || event.isFailed() || event.isInterrupted() || event.isStopped();
-}
-
-bool endsSaving(Event::Reader event) {
-  return event.isSaved() || event.isUnsaved() || event.isNotSaved();
 }
 
 RunLog::Tell RunLog::toLauncher(kj::AutoCloseFd pipe) {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "runner/logs/events.h"
 #include "runner/logs/log_styles.h"
 #include "runner/logs/run_folder.h"
-#include "runner/logs/run_log.h"
 #include "runner/text/numbers.h"
 
 namespace runner {

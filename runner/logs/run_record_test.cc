@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "runner/system/files.h"
 #include "tests/text.h"
 

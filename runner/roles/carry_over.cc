@@ -8,7 +8,7 @@
 #include "io/records/mapped_file.h"
 #include "runner/checkpoints/carried_parts.h"
 #include "runner/experiment/run_length.h"
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "runner/roles/store_updater.h"
 #include "runner/system/files.h"
 

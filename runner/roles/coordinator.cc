@@ -10,6 +10,7 @@
 #include "configs/language/failure.h"
 #include "runner/checkpoints/weights.h"
 #include "runner/logs/confusion_file.h"
+#include "runner/logs/events.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/disk_room.h"
 #include "runner/roles/disk_work.h"
@@ -63,7 +64,7 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
       running(timer),
       members(experiment.cluster.workers, experiment.cluster.seats()),
       changing(kj::Promise<void>(kj::READY_NOW).fork()),
-      counted(begin),
+      speed(begin),
       instructions(experiment.cluster.instructionSet, highestLevelOf(experiment),
           here ? 0 : experiment.cluster.workers, instructionsUntil(from)),
       meeting(experiment.cluster.seats()),
@@ -121,7 +122,7 @@ void Job::showAddress(kj::StringPtr address) {
       auto ranks = listening.initWorkers(members.count());
       uint i = 0;
       for (auto& seat: seats) {
-        if (seat.role == Role::WORKER && seat.isMember) ranks.set(i++, seat.index);
+        if (seat.isWorkingMember()) ranks.set(i++, seat.index);
       }
     }
   });
@@ -319,10 +320,9 @@ void Job::closeMeeting() {
 }
 
 void Job::endMeeting() {
-  countTraining();
   bool again = meeting.point() == MeetingPoint::VALIDATED && meeting.repeats();
   bool areTrained = meeting.point() == MeetingPoint::TRAINED;
-  validating = (areTrained || again) && facts.validationRecords > 0;
+  speed.setValidating(timer.now(), (areTrained || again) && facts.validationRecords > 0);
   tellProgress();
   bool isOver = meeting.point() == MeetingPoint::VALIDATED && !again;
   if (isOver) epochBegin = meeting.presentStep();
@@ -413,7 +413,7 @@ kj::Promise<void> Job::endIfFinished() {
   // A change of the members is in the events of the run, even if it comes last.
   if (over || finished == 0 || changesPending > 0 || writing > 0) return kj::READY_NOW;
   for (auto& seat: seats) {
-    if (seat.role == Role::WORKER && seat.isMember && !seat.finished) return kj::READY_NOW;
+    if (seat.isWorkingMember() && !seat.finished) return kj::READY_NOW;
   }
   // The destructor of the saver waits for the disk, too, but it stops the event loop meanwhile, so
   // that the launcher would take this process for a silent one.

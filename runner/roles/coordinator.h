@@ -25,6 +25,7 @@
 #include "runner/roles/meeting.h"
 #include "runner/roles/member_plan.h"
 #include "runner/roles/sent_weights.h"
+#include "runner/roles/training_speed.h"
 
 namespace runner {
 
@@ -118,18 +119,8 @@ private:
     nn::BatchResult sums;
     double read_s = 0, steps_s = 0;  // of its present epoch, as in RoleProgress
     uint trainedEpoch = 0;           // the last epoch whose sums are final
-  };
 
-  // The speed at which all workers train, without the time of validations. Older measurements have
-  // less weight. The first call of add() with images only starts the measurement.
-  struct Speed {
-    double images = 0;
-    double seconds = 0;
-    bool hasBegun = false;
-
-    void add(double newImages, double newSeconds);
-    // Returns 0 before the first measurement.
-    double images_per_s() const { return seconds == 0 ? 0 : images / seconds; }
+    bool isWorkingMember() const { return role == Role::WORKER && isMember; }
   };
 
   Seat& seatOf(Role role, uint index);
@@ -232,6 +223,10 @@ private:
   kj::Promise<void> admit(uint64_t step);
   // Whether workers can join at `step`, where all workers stand.
   bool isSettledAt(uint64_t step) const;
+  // Whether worker `rank` has yet to fetch what it begins with.
+  bool isNewcomer(uint rank) const;
+  // Worker `rank` has fetched that, or was lost.
+  void removeNewcomer(uint rank);
   // Lets new members fetch what they begin with, once the first member has sent it.
   void serveNewcomers();
   void reportChange(const io::MemberChange& change, uint epoch,
@@ -276,8 +271,6 @@ private:
   // Measures the speed and tells the progress, again and again. `before` is the number of steps of
   // all workers at the last measurement. Never resolves.
   kj::Promise<void> showProgress(uint64_t before);
-  // Adds the time since the last call to `trained_s`, unless the workers validated in it.
-  void countTraining();
   // Tells the launcher how far the workers are.
   void tellProgress();
 
@@ -318,10 +311,7 @@ private:
   uint writing = 0;                    // files that writeBeside() has not written yet
   kj::HashSet<kj::String> badRecords;  // the reasons that were logged already
   uint epochsChecked = 0;              // after how many epochs checkFolder() was called
-  Speed speed;
-  kj::TimePoint counted;  // when countTraining() was called last
-  double trained_s = 0;   // time that is not in `speed` yet
-  bool validating = false;
+  TrainingSpeed speed;
   bool lostRole = false;
   bool over = false;  // the job has ended, well or badly. Lost roles no longer count
   kj::PromiseFulfillerPair<void> allJoined = kj::newPromiseAndFulfiller<void>();

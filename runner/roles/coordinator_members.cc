@@ -64,7 +64,7 @@ bool Job::hadBegunBefore(const Seat& lost) const {
     if (known->lossOf(lost.index, begin + 1) != nullptr) return true;
   }
   for (auto& seat: seats) {
-    if (seat.role == Role::WORKER && seat.isMember && seat.step <= begin) return false;
+    if (seat.isWorkingMember() && seat.step <= begin) return false;
   }
   return true;
 }
@@ -116,10 +116,7 @@ void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool lef
   }
   uint epoch = epochsTrained + 1;
   change([this, rank = seat.index, epoch, left]() { return goOnWithout(rank, epoch, left); });
-  auto end = std::remove(newcomers.begin(), newcomers.end(), seat.index);
-  newcomers.truncate(end - newcomers.begin());
-  // The next newcomer begins with what is saved then.
-  if (newcomers.size() == 0) donated = nullptr;
+  removeNewcomer(seat.index);
   if (saver.abandon(seat.index) && newcomers.size() > 0 && donated.size() == 0) {
     return failWith(kj::str("; ", roleName(Role::WORKER, newcomers[0]),
         " was joining and had not received its first state"));
@@ -128,7 +125,7 @@ void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool lef
 }
 
 kj::Promise<void> Job::leave(Seat& seat) {
-  KJ_REQUIRE(seat.role == Role::WORKER && seat.isMember, "only members leave, and once");
+  KJ_REQUIRE(seat.isWorkingMember(), "only members leave, and once");
   // The others may have made their first step without having reported it yet.
   if (!hadBegunBefore(seat)) {
     return timer.afterDelay(ADMITS_AGAIN).then([this, &seat]() -> kj::Promise<void> {
@@ -175,8 +172,7 @@ kj::Promise<void> Job::tellMembers() {
   auto changes = members.changes();
   kj::Vector<kj::Promise<void>> calls;
   for (auto& seat: seats) {
-    bool isNew = std::find(newcomers.begin(), newcomers.end(), seat.index) != newcomers.end();
-    if (seat.role != Role::WORKER || !seat.isMember || isNew) continue;
+    if (!seat.isWorkingMember() || isNewcomer(seat.index)) continue;
     auto request = KJ_ASSERT_NONNULL(seat.member).setMembersRequest();
     setChanges(request.initChanges(changes.size()), changes);
     calls.add(evenIfLost(request.send().ignoreResult()));
@@ -336,6 +332,17 @@ kj::Promise<void> Job::admit(uint64_t step) {
   return told.then([this]() { return tellMembers(); });
 }
 
+bool Job::isNewcomer(uint rank) const {
+  return std::find(newcomers.begin(), newcomers.end(), rank) != newcomers.end();
+}
+
+void Job::removeNewcomer(uint rank) {
+  auto end = std::remove(newcomers.begin(), newcomers.end(), rank);
+  newcomers.truncate(end - newcomers.begin());
+  // The next newcomer begins with what is saved then.
+  if (newcomers.size() == 0) donated = nullptr;
+}
+
 void Job::serveNewcomers() {
   if (newcomers.size() == 0 || donated.size() > 0) return;
   KJ_IF_MAYBE(part, saver.partOf(donor)) {
@@ -350,12 +357,8 @@ void Job::serveNewcomers() {
 
 void Job::readSaved(
     Seat& seat, PartName name, uint64_t offset, Session::SavedPartResults::Builder results) {
-  auto found = std::find(newcomers.begin(), newcomers.end(), seat.index);
-  if (seat.role == Role::WORKER && found != newcomers.end()) {
-    if (!copyPiece(donated, offset, results)) return;
-    *found = newcomers.back();
-    newcomers.removeLast();
-    if (newcomers.size() == 0) donated = nullptr;
+  if (seat.role == Role::WORKER && isNewcomer(seat.index)) {
+    if (copyPiece(donated, offset, results)) removeNewcomer(seat.index);
     return;
   }
   auto& checkpoint = KJ_REQUIRE_NONNULL(from, "this run does not go on from a checkpoint");

@@ -1,6 +1,5 @@
 // runner/roles/coordinator_progress.cc: how far a Job is, and how fast, for its launcher.
 #include <capnp/message.h>
-#include <math.h>
 
 #include "runner/roles/coordinator.h"
 
@@ -16,30 +15,10 @@ kj::Promise<void> Job::showProgress(uint64_t before) {
     }
     steps -= stepsSkipped;
     isInPlace();
-    countTraining();
-    speed.add((steps - before) * experiment.data.batchSize, trained_s);
-    trained_s = 0;
+    speed.add(timer.now(), (steps - before) * experiment.data.batchSize);
     tellProgress();
     return showProgress(steps);
   });
-}
-
-void Job::countTraining() {
-  auto now = timer.now();
-  if (!validating) trained_s += (now - counted) / kj::NANOSECONDS * 1e-9;
-  counted = now;
-}
-
-void Job::Speed::add(double newImages, double newSeconds) {
-  // Before the first images, the workers prepare for an unknown time.
-  if (!hasBegun) {
-    hasBegun = newImages > 0;
-    return;
-  }
-  // The speed is smoothed over about five seconds, because a step may take longer than a second.
-  double kept = pow(0.8, newSeconds);
-  images = images * kept + newImages;
-  seconds = seconds * kept + newSeconds;
 }
 
 void Job::tellProgress() {
@@ -47,7 +26,7 @@ void Job::tellProgress() {
   double read_s = 0, steps_s = 0;
   const Seat* slowest = nullptr;
   for (auto& seat: seats) {
-    if (seat.role != Role::WORKER || !seat.isMember) continue;
+    if (!seat.isWorkingMember()) continue;
     sums.add(seat.sums);
     read_s += seat.read_s;
     steps_s += seat.steps_s;
@@ -61,7 +40,7 @@ void Job::tellProgress() {
     progress.setLoss(sums.meanLoss());
     progress.setAccuracy(sums.accuracy());
     progress.setReadShare(steps_s > 0 ? read_s / steps_s : 0);
-    progress.setValidating(validating);
+    progress.setValidating(speed.isValidating());
   });
 }
 

@@ -29,7 +29,7 @@ kj::Promise<bool> Job::askToSave() {
   uint64_t furthest = 0;
   kj::Vector<Member::Client> workers;
   for (auto& seat: seats) {
-    if (seat.role != Role::WORKER || !seat.isMember) continue;
+    if (!seat.isWorkingMember()) continue;
     if (!seat.joined || over || finished > 0) return false;
     furthest = kj::max(furthest, seat.step);
     workers.add(KJ_ASSERT_NONNULL(seat.member));
@@ -64,7 +64,7 @@ kj::Promise<void> Job::save(uint epoch, uint64_t step) {
   kj::Vector<Member::Client> shards;
   kj::Vector<uint> ranks;
   for (auto& seat: seats) {
-    if (seat.role == Role::WORKER && seat.isMember) ranks.add(seat.index);
+    if (seat.isWorkingMember()) ranks.add(seat.index);
     if (seat.role != shardHolder() || !experiment.kvstore.exchanges()) continue;
     shards.add(KJ_ASSERT_NONNULL(seat.member));
   }

@@ -6,6 +6,7 @@
 #include "runner/logs/role_names.h"
 #include "runner/roles/role_addresses.h"
 #include "runner/roles/tensorflow_cluster.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -17,7 +18,7 @@ kj::StringPtr required(RoleClues& clues, kj::StringPtr name, kj::StringPtr becau
 }
 
 uint numberIn(kj::StringPtr name, kj::StringPtr value) {
-  KJ_IF_MAYBE(n, parseWhole(value)) return *n;
+  KJ_IF_MAYBE(n, parseWhole(value, 999'999'999)) return *n;
   configs::fail(name, " is `", value, "`, which is not a whole number from 0");
 }
 

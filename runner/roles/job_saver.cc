@@ -333,15 +333,12 @@ kj::Vector<kj::ArrayPtr<const kj::byte>> JobSaver::parametersIn(const Gathering&
 
 void JobSaver::end() {
   gathering = nullptr;
-  for (auto& fulfiller: waiting) fulfiller->fulfill();
-  waiting.clear();
+  waiting.wakeAll();
 }
 
 kj::Promise<void> JobSaver::whenIdle() {
   if (gathering == nullptr) return kj::READY_NOW;
-  auto paf = kj::newPromiseAndFulfiller<void>();
-  waiting.add(kj::mv(paf.fulfiller));
-  return kj::mv(paf.promise);
+  return waiting.wait();
 }
 
 }  // namespace runner

@@ -8,6 +8,7 @@
 #include <kj/vector.h>
 
 #include "nn/network/graph.h"
+#include "rpc/wait_list.h"
 #include "runner/checkpoints/checkpoints.h"
 #include "runner/experiment/experiment.h"
 #include "runner/logs/job.capnp.h"
@@ -110,7 +111,7 @@ private:
   // Of the checkpoint that is being written: what stands in front of the values of its files.
   kj::Vector<kj::Array<kj::byte>> heads;
   kj::Array<float> meanStatistics;
-  kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
+  rpc::WaitList waiting;  // for whenIdle()
   kj::Promise<void> writing = nullptr;
 };
 

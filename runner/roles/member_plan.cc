@@ -1,8 +1,8 @@
 #include "runner/roles/member_plan.h"
 
 #include "configs/language/failure.h"
+#include "runner/logs/events.h"
 #include "runner/logs/role_names.h"
-#include "runner/logs/run_log.h"
 #include "runner/roles/job_members.h"
 #include "runner/text/numbers.h"
 

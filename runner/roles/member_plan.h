@@ -18,6 +18,7 @@ void requireSeat(const RunFolder& folder, uint rank, uint seats);
 // The losses and joins that the events of a run tell. Immutable.
 class MemberPlan {
 public:
+  // A worker that was lost, or has left.
   struct Loss {
     uint rank;
     uint epoch;                      // in which the worker was lost

@@ -62,6 +62,7 @@ public:
 
   virtual ~Membership() noexcept(false) = default;
 
+  // Returns the capability through which the role calls the coordinator.
   virtual Session::Client session() = 0;
   // Whether the run goes on from a checkpoint.
   virtual bool continues() const = 0;

@@ -8,6 +8,7 @@
 #include "runner/checkpoints/checkpoints.h"
 #include "runner/checkpoints/weights.h"
 #include "runner/experiment/model_facts.h"
+#include "runner/logs/events.h"
 #include "runner/logs/role_names.h"
 #include "runner/logs/run_ending.h"
 #include "runner/logs/run_log.h"

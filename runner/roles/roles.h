@@ -40,6 +40,7 @@ private:
   kj::Own<Socket> socket;
 };
 
+// Run a server or a worker until the job is over.
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options);
 void runWorker(const LoadedExperiment& loaded, const RoleOptions& options);
 

@@ -44,8 +44,7 @@ kj::Promise<void> SentWeights::write() {
       .then([this]() -> kj::Promise<void> {
         if (next != nullptr) return write();
         isWriting = false;
-        for (auto& fulfiller: waiting) fulfiller->fulfill();
-        waiting.clear();
+        waiting.wakeAll();
         return kj::READY_NOW;
       });
 }
@@ -57,9 +56,7 @@ void SentWeights::begin() {
 
 kj::Promise<void> SentWeights::whenIdle() {
   if (!isWriting) return kj::READY_NOW;
-  auto paf = kj::newPromiseAndFulfiller<void>();
-  waiting.add(kj::mv(paf.fulfiller));
-  return kj::mv(paf.promise);
+  return waiting.wait();
 }
 
 kj::Promise<void> SentWeights::finish() {

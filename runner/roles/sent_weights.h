@@ -4,8 +4,8 @@
 
 #include <kj/async.h>
 #include <kj/function.h>
-#include <kj/vector.h>
 
+#include "rpc/wait_list.h"
 #include "runner/logs/job.capnp.h"
 #include "runner/roles/one_thread.h"
 #include "runner/roles/part_transfer.h"
@@ -46,7 +46,7 @@ private:
   kj::Array<kj::byte> current;    // the file that is being written, or that could not be written
   kj::Maybe<kj::String> problem;  // why `current` is not on disk
   bool isWriting = false;
-  kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
+  rpc::WaitList waiting;  // for whenIdle()
   kj::Promise<void> writing = nullptr;
 };
 

@@ -8,6 +8,7 @@
 #include "runner/logs/role_names.h"
 #include "runner/roles/role_addresses.h"
 #include "runner/text/json.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -89,14 +90,6 @@ kj::Array<kj::String> splitList(kj::StringPtr text) {
 }
 
 }  // namespace
-
-kj::Maybe<uint64_t> parseWhole(kj::StringPtr text) {
-  if (text.size() == 0 || text.size() > 9) return nullptr;
-  for (char c: text) {
-    if (c < '0' || c > '9') return nullptr;
-  }
-  return text.parseAs<uint64_t>();
-}
 
 void requireCounts(
     kj::StringPtr source, uint64_t servers, uint64_t workers, const ClusterConfig& job) {

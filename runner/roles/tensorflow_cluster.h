@@ -31,7 +31,4 @@ FoundRole roleByFlags(const TaskFlags& flags, const ClusterConfig& job);
 void requireCounts(
     kj::StringPtr source, uint64_t servers, uint64_t workers, const ClusterConfig& job);
 
-// Reads a whole number. Null if `text` is something else.
-kj::Maybe<uint64_t> parseWhole(kj::StringPtr text);
-
 }  // namespace runner

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "runner/logs/events.h"
 #include "runner/roles/coordinator.h"
 #include "runner/system/files.h"
 #include "runner/system/version.h"

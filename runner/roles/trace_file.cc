@@ -10,6 +10,7 @@
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -162,23 +163,14 @@ private:
   kj::Vector<char> text;
 };
 
-kj::Maybe<uint64_t> numberIn(kj::ArrayPtr<const char> text) {
-  uint64_t number = 0;
-  if (text.size() == 0 || text.size() > 15) return nullptr;
-  for (char c: text) {
-    if (c < '0' || c > '9') return nullptr;
-    number = number * 10 + (c - '0');
-  }
-  return number;
-}
-
 }  // namespace
 
 kj::Maybe<rpc::TraceSteps> parseTraceSteps(kj::StringPtr text) {
+  constexpr uint64_t STEP_MAX = 999'999'999'999'999;
   rpc::TraceSteps steps;
   size_t dash = text.findFirst('-').orDefault(text.size());
   if (dash > 0) {
-    KJ_IF_MAYBE(first, numberIn(text.slice(0, dash))) {
+    KJ_IF_MAYBE(first, parseWhole(text.slice(0, dash), STEP_MAX)) {
       steps.first = *first;
     } else {
       return nullptr;
@@ -187,7 +179,7 @@ kj::Maybe<rpc::TraceSteps> parseTraceSteps(kj::StringPtr text) {
   if (dash == text.size()) {
     steps.last = steps.first;
   } else if (dash + 1 < text.size()) {
-    KJ_IF_MAYBE(last, numberIn(text.slice(dash + 1))) {
+    KJ_IF_MAYBE(last, parseWhole(text.slice(dash + 1), STEP_MAX)) {
       steps.last = *last;
     } else {
       return nullptr;

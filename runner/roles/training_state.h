@@ -8,6 +8,7 @@
 
 namespace runner {
 
+// What a worker's compute thread knows of its progress. A checkpoint keeps it.
 struct TrainingState {
   uint epoch = 0;        // the present one, from 1
   uint64_t step = 0;     // steps done since the beginning of the run

@@ -221,6 +221,18 @@ TEST_CASE("loadRuns: values of a range with the same error make one error, with 
   CHECK(tests::contains(errors, "\n1 error in "));
 }
 
+TEST_CASE("loadRuns: one wrong value of a range is named alone, unless only some runs have it") {
+  constexpr kj::StringPtr RANGE = "train.epochs={ from = 0, to = 2, count = 3 }"_kj;
+  constexpr kj::StringPtr NOT_0 = "`epochs` must be an integer 1 … 1000000, not 0\n"_kj;
+  CHECK(tests::contains(load("", {RANGE}).errors, NOT_0));
+  CHECK(tests::contains(load("", {RANGE, "train.seed=1,2"}).errors, NOT_0));
+  // The message names the wrong key, and not its value.
+  auto key = load("", {"train.optimizer.kind=sgd,adam",
+                          "train.optimizer.momentum={ from = 0.1, to = 0.2, count = 2 }"})
+                 .errors;
+  CHECK(tests::contains(key, "(in 2 runs, for example kind=adam,momentum=0.1)\n"));
+}
+
 TEST_CASE("loadRuns: a file without a sweep is one run with the digest of the file") {
   auto all = load("");
   REQUIRE(all.runs.size() == 1);

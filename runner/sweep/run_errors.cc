@@ -1,6 +1,8 @@
 #include "runner/sweep/run_errors.h"
 
+#include <ctype.h>
 #include <kj/map.h>
+#include <string.h>
 
 namespace runner {
 
@@ -24,10 +26,21 @@ kj::String withoutNumbers(kj::StringPtr text) {
   return kj::heapString(rest.asPtr());
 }
 
-// Whether an error at `span` shows the user which setting is wrong.
-bool isAtSetting(const configs::Span& span, kj::ArrayPtr<const Setting> settings) {
+// Returns the setting that an error at `span` shows to the user. Null if it shows none.
+kj::Maybe<const Setting&> settingAt(
+    const configs::Span& span, kj::ArrayPtr<const Setting> settings) {
   for (auto& setting: settings) {
-    if (span.beginsIn(setting.key->span) || span.beginsIn(setting.value->span)) return true;
+    if (span.beginsIn(setting.key->span) || span.beginsIn(setting.value->span)) return setting;
+  }
+  return nullptr;
+}
+
+// Whether `message` says `value`, and not only as a part of another word or number.
+bool says(kj::StringPtr message, kj::StringPtr value) {
+  auto isInside = [](unsigned char c) { return isalnum(c) || c == '.' || c == '-'; };
+  for (auto at = message.cStr(); (at = strstr(at, value.cStr())) != nullptr; at++) {
+    bool begins = at == message.begin() || !isInside(at[-1]);
+    if (begins && !isInside(at[value.size()])) return true;
   }
   return false;
 }
@@ -36,8 +49,8 @@ bool isAtSetting(const configs::Span& span, kj::ArrayPtr<const Setting> settings
 // errors whose messages differ only in numbers are of one kind, because all values of a range have
 // the place of the range, and messages name the value.
 kj::String kindOf(const Error& error, kj::ArrayPtr<const Setting> settings) {
-  auto message =
-      isAtSetting(error.span, settings) ? withoutNumbers(error.message) : kj::str(error.message);
+  bool isAtSetting = settingAt(error.span, settings) != nullptr;
+  auto message = isAtSetting ? withoutNumbers(error.message) : kj::str(error.message);
   return kj::str(error.span.toString(), '\0', message);
 }
 
@@ -72,16 +85,25 @@ void RunErrors::tell(kj::ArrayPtr<const kj::String> shortKeys, configs::Diagnost
     }
   }
   for (auto& kind: found) {
-    size_t withSetting = 0;
-    for (auto& run: runs) withSetting += isAtSetting(kind.first.span, run.settings);
-    bool isClear = kind.runs == runs.size() || kind.runs == withSetting;
+    auto& span = kind.first.span;
+    size_t withSetting = 0, withValue = 0;  // how many runs have what the error shows
+    KJ_IF_MAYBE(shown, settingAt(span, kind.settings)) {
+      bool saysValue = says(kind.first.message, configs::print(*shown->value));
+      for (auto& run: runs) {
+        KJ_IF_MAYBE(setting, settingAt(span, run.settings)) {
+          withSetting++;
+          if (saysValue && setting->name == shown->name) withValue++;
+        }
+      }
+    }
+    bool isClear = kind.runs == runs.size() || kind.runs == withSetting || kind.runs == withValue;
     kj::String which;
     if (!isClear || kind.differs) {
       which = kj::str(" (in ",
           kind.runs == 1 ? kj::str("the run ") : kj::str(kind.runs, " runs, for example "),
           nameOf(kind.settings, shortKeys), ")");
     }
-    all.error(kind.first.span, kj::str(kind.first.message, which), kind.first.help);
+    all.error(span, kj::str(kind.first.message, which), kind.first.help);
   }
 }
 

@@ -15,7 +15,8 @@ public:
   // Adds every error to `all` once. An error that only some runs have comes from their settings.
   // The message says how many runs have it, and names the first one, unless the error stands at a
   // setting and all runs with this setting have it. All values of a range have one place: if their
-  // errors differ only in numbers, they count as one error.
+  // errors differ only in numbers, they count as one error. If only one of these values is wrong,
+  // a message that says this value needs no runs.
   void tell(kj::ArrayPtr<const kj::String> shortKeys, configs::Diagnostics& all) const;
 
 private:

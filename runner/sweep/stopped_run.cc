@@ -4,6 +4,7 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 
+#include "runner/logs/events.h"
 #include "runner/logs/run_log.h"
 #include "runner/logs/run_record.h"
 #include "runner/roles/instruction_set_choice.h"

@@ -132,16 +132,18 @@ kj::Promise<void> SweepArray::submit() {
   writeWhole(script, slurmScript(runs, places, limit));
   auto submitted = queue.submit(script);
   return submitted.attach(kj::mv(script))
-      .then([this, limit, places = kj::mv(places), summary = kj::mv(summary)](kj::String&& job) {
-        for (size_t i: kj::indices(places)) {
-          auto id = slurmTaskId(job, i, places.size());
-          noteSlurmJob(places[i], id);
-          followed.add(Followed{toSubmit[i], kj::mv(id)});
+      .then([this, places = kj::mv(places)](kj::String&& job) {
+        auto noted = queue.noteOrCancel(job, places);
+        return noted.then([job = kj::mv(job)]() mutable { return kj::mv(job); });
+      })
+      .then([this, limit, summary = kj::mv(summary)](kj::String&& job) {
+        size_t count = toSubmit.size();
+        for (size_t i: kj::indices(toSubmit)) {
+          followed.add(Followed{toSubmit[i], slurmTaskId(job, i, count)});
         }
         auto atATime = kj::str();
         KJ_IF_MAYBE(n, limit) atATime = kj::str(", at most ", *n, " at a time");
-        say(kj::str(
-            summary, ", as job ", job, " of Slurm with ", counted(places.size(), "run"), atATime));
+        say(kj::str(summary, ", as job ", job, " of Slurm with ", counted(count, "run"), atATime));
         jobs.add(kj::mv(job));
       });
 }

@@ -10,6 +10,7 @@
 
 namespace runner {
 
+// The job array of one sweep. For one thread.
 class SweepArray {
 public:
   // Runs go to folders below `runs`. All arguments must outlive this object. `io`'s port must

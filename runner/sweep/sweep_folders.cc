@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "runner/checkpoints/weights.h"
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "runner/roles/instruction_set_choice.h"
 #include "runner/system/files.h"
 #include "runner/tables/run_tables.h"

@@ -8,6 +8,8 @@
 
 namespace runner {
 
+// Finds the runs of a sweep by their index in the list of runs. Keeps nothing: each call reads or
+// writes the folders.
 class SweepFolders {
 public:
   // Runs are in folders below `runs`. Both must outlive this object.

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "runner/system/files.h"
 
 namespace runner {

@@ -2,7 +2,7 @@
 
 #include <kj/map.h>
 
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "runner/text/numbers.h"
 
 namespace runner {

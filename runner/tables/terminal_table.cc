@@ -1,8 +1,11 @@
 #include "runner/tables/terminal_table.h"
 
 #include <kj/vector.h>
+#include <unistd.h>
 
 #include "configs/language/display_width.h"
+#include "runner/system/command_line.h"
+#include "runner/system/terminal.h"
 #include "runner/text/fitted_text.h"
 
 namespace runner {
@@ -136,6 +139,14 @@ kj::String fittedTable(
   lines.add(lineOf(shown.header, widths, ofNumbers));
   for (auto& row: shown.rows) lines.add(lineOf(row, widths, ofNumbers));
   return kj::strArray(lines, "");
+}
+
+void printTable(const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important) {
+  KJ_IF_MAYBE(columns, terminalColumns(STDOUT_FILENO)) {
+    print(fittedTable(table, important, *columns));
+  } else {
+    print(formatTable(table, TableFormat::MARKDOWN));
+  }
 }
 
 }  // namespace runner

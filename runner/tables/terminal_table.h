@@ -1,4 +1,4 @@
-// runner/tables/terminal_table.h: aligns tables for a terminal, with as many columns as fit.
+// runner/tables/terminal_table.h: tables on a terminal, aligned, with as many columns as fit.
 #pragma once
 
 #include <kj/string.h>
@@ -17,5 +17,9 @@ using kj::uint;
 // longer cells are shortenedNames().
 kj::String fittedTable(
     const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important, uint columns);
+
+// Prints `table` to stdout: as fittedTable() if that is a terminal, and otherwise as Markdown with
+// all columns.
+void printTable(const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important);
 
 }  // namespace runner

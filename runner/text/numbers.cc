@@ -110,4 +110,12 @@ kj::String grouped(uint64_t n) {
   return kj::String(out.releaseAsArray());
 }
 
+kj::Maybe<uint64_t> parseWhole(kj::ArrayPtr<const char> text, uint64_t most) {
+  uint64_t number = 0;
+  auto [end, error] = std::from_chars(text.begin(), text.end(), number);
+  bool isWhole = error == std::errc() && end == text.end();
+  if (!isWhole || number > most) return nullptr;
+  return number;
+}
+
 }  // namespace runner

@@ -1,4 +1,4 @@
-// runner/text/numbers.h: writes numbers as text, the same in every locale.
+// runner/text/numbers.h: writes and reads numbers as text, the same in every locale.
 #pragma once
 
 #include <kj/common.h>
@@ -51,5 +51,9 @@ kj::String durationText(double seconds);
 
 // Returns 1652826 as `1,652,826`.
 kj::String grouped(uint64_t n);
+
+// Returns the number that `text` consists of: digits only, so that `+7`, `-7` and ` 7` are not
+// numbers. `007` is 7. Null if the text is something else, or the number is above `most`.
+kj::Maybe<uint64_t> parseWhole(kj::ArrayPtr<const char> text, uint64_t most = kj::maxValue);
 
 }  // namespace runner

@@ -61,6 +61,18 @@ TEST_CASE("shortest: writes no digit that a float does not need, and each that i
   CHECK(shortest(8589973504.0f) == "8589973504");
 }
 
+TEST_CASE("parseWhole: takes digits only, and no number above the limit") {
+  CHECK(parseWhole("0"_kj) == 0u);
+  CHECK(parseWhole("007"_kj) == 7u);
+  CHECK(parseWhole("18446744073709551615"_kj) == uint64_t(kj::maxValue));
+  CHECK(parseWhole("9999"_kj, 9999) == 9999u);
+  CHECK(parseWhole("10000"_kj, 9999) == nullptr);
+  for (auto text: {"", "+7", "-7", " 7", "7 ", "7\n", "0x7", "7.0", "18446744073709551616"}) {
+    CAPTURE(text);
+    CHECK(parseWhole(kj::StringPtr(text)) == nullptr);
+  }
+}
+
 TEST_CASE("roundedTo: gives the value that fixedPoint() shows") {
   CHECK(roundedTo(0.1234567, 6) == 0.123457);
   CHECK(roundedTo(-2.5004, 3) == -2.5);

@@ -10,7 +10,7 @@
 #include "configs/language/random.h"
 #include "io/datasets/import.h"
 #include "io/records/record_db.h"
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "tests/run.h"
 #include "tests/text.h"
 

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "runner/logs/confusion_file.h"
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "tests/run.h"
 #include "tests/text.h"
 

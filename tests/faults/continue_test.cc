@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runner/logs/confusion_file.h"
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "tests/faults/failure.h"
 #include "tests/skip.h"
 #include "tests/text.h"

@@ -9,7 +9,6 @@
 
 #include <filesystem>
 
-#include "runner/logs/run_log.h"
 #include "runner/logs/run_record.h"
 #include "tests/comparable_events.h"
 #include "tests/faults/resumable_run.h"

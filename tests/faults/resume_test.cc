@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/faults/failure.h"
@@ -484,6 +485,30 @@ TEST_CASE("schlag: the total time of a resumed run counts from its first start")
   kj::StringPtr total = strstr(log.cStr(), "Total Time: ");
   auto line = kj::str(total.slice(0, KJ_ASSERT_NONNULL(total.findFirst('\n'))), "\n");
   CHECK(contains(ended.output, line));
+}
+
+TEST_CASE("--resume is refused while Slurm has the job of the run, except within that job") {
+  ResumableRun run(nullptr);
+  run.trainUntil(SAVED, 1);
+  writeFile(kj::str(run.folder, "/slurm_job"), "17\n");
+  // In place of Slurm's own command.
+  auto commands = newFolder();
+  auto squeue = kj::str(commands, "/squeue");
+  writeFile(squeue, "#!/bin/sh\necho '17|PENDING|Resources|'\n");
+  KJ_SYSCALL(::chmod(squeue.cStr(), 0700));
+  auto path = kj::str(::getenv("PATH"));
+  ::setenv("PATH", kj::str(commands, ":", path).cStr(), 1);
+  KJ_DEFER(::setenv("PATH", path.cStr(), 1));
+  auto refuses = [&](Words words) {
+    checkFailed(run.start(words)->wait(),
+        {"job 17 of Slurm works on ", "/resumable/1 already: PENDING (Resources)"});
+  };
+  refuses({RESUME});
+  refuses({RESUME, "--detach"});
+
+  ::setenv("SLURM_JOB_ID", "17", 1);
+  KJ_DEFER(::unsetenv("SLURM_JOB_ID"));
+  run.resume();
 }
 
 TEST_CASE("--resume is refused while another process works on the run") {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <algorithm>
 
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "tests/faults/resumable_run.h"
 #include "tests/text.h"
 

@@ -4,7 +4,7 @@
 #include <kj/debug.h>
 #include <signal.h>
 
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "tests/faults/failure.h"
 #include "tests/faults/roles_by_hand.h"
 #include "tests/text.h"

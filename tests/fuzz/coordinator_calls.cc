@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "runner/experiment/model_facts.h"
+#include "runner/logs/events.h"
 #include "runner/logs/run_log.h"
 #include "runner/roles/coordinator.h"
 #include "runner/system/version.h"

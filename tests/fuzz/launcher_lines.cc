@@ -8,7 +8,7 @@
 #include "runner/launch/ranks.h"
 #include "runner/launch/slurm_queue.h"
 #include "runner/launch/ssh_host.h"
-#include "runner/logs/run_log.h"
+#include "runner/logs/events.h"
 #include "runner/system/line_stream.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -117,10 +117,10 @@ void callServer(Dice& dice) {
   auto& rounds = roundsOf(dice.byte());
   auto memory = rpc::newWorkerMemory(placement());
   rpc::ServerLayout values(placement(), 0, rounds);
-  auto planes = rpc::SharedMemory::create(values.bytes(), rpc::SharedMemory::READ);
+  auto buffers = rpc::SharedMemory::create(values.bytes(), rpc::SharedMemory::READ);
   rpc::SharedServers servers(placement(), rounds, *memory);
   // The bell is not looked at.
-  servers.share(0, kj::heap<BadServer>(planes->descriptor(), planes->descriptor()))
+  servers.share(0, kj::heap<BadServer>(buffers->descriptor(), buffers->descriptor()))
       .wait(io.waitScope);
   rpc::WorkerLayout layout(placement());
   auto channel = layout.channel(memory->bytes(), 0);

@@ -110,8 +110,10 @@ TEST_CASE("a job that waits in the queue of Slurm is shown with its reason and c
 
   auto detached = slurm.submit(ENDLESS, {"--detach"})->wait();
   CHECK(detached.exitCode == 0);
-  checkFailed(slurm.submit(ENDLESS, {"--resume"})->wait(),
-      {"job 3 of Slurm works on ", "endless/2 already: PENDING (Resources)"});
+  for (auto launcher: {"cluster.launcher=slurm"_kj, "cluster.launcher=local"_kj}) {
+    checkFailed(slurm.submit(ENDLESS, {"--resume", "--set", launcher})->wait(),
+        {"job 3 of Slurm works on ", "endless/2 already: PENDING (Resources)"});
+  }
   auto folder = kj::str(slurm.runs, "/endless");
   auto stopped = slurm.start(1, {RUNNER, "stop", folder})->wait();
   CHECK(contains(stopped.errors, "endless/2: cancelled before it began"));

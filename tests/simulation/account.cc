@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "configs/language/random.h"
+#include "runner/logs/events.h"
 #include "runner/logs/role_names.h"
-#include "runner/logs/run_log.h"
 #include "runner/roles/job_members.h"
 #include "runner/system/files.h"
 

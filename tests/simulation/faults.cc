@@ -80,9 +80,9 @@ void Faults::apply(const Fault& fault) {
       world.network.breakOne();
       return;
     case Fault::FILL_DISK:
+      return world.disk.fail(ENOSPC, 1 + fault.time / kj::SECONDS, "/checkpoints/");
     case Fault::BREAK_DISK:
-      return world.disk.fail(fault.kind == Fault::FILL_DISK ? ENOSPC : EIO,
-          1 + fault.time / kj::SECONDS, "/checkpoints/");
+      return world.disk.failSyncs(1 + fault.time / kj::SECONDS, "/events.jsonl");
     case Fault::STALL_DISK:
       world.stalledUntil = world.clock.now() + fault.time;
       return;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the simulation with each deliberate mistake in tests/simulation/mistakes, and says after
-# how many jobs it is found. Run it in the top folder of a checkout. Takes minutes per mistake.
+# how many jobs it is found. Arguments name some of them: `find_mistakes.sh repeat_counted`. Run it
+# in the top folder of a checkout. Takes minutes per mistake.
 set -euo pipefail
 top=$PWD
 folder=$(mktemp -d)
@@ -9,8 +10,10 @@ git worktree add --quiet --detach "$folder/tree" HEAD
 trap 'git -C "$top" worktree remove --force "$folder/tree"; rm -rf "$folder"' EXIT
 cd "$folder/tree"
 missed=0
-for patch in "$top"/tests/simulation/mistakes/*.patch; do
-  name=$(basename "$patch" .patch)
+(($# > 0)) || set -- "$top"/tests/simulation/mistakes/*.patch
+for mistake; do
+  name=$(basename "$mistake" .patch)
+  patch=$top/tests/simulation/mistakes/$name.patch
   git apply "$patch"
   bazel --output_base="$folder/base" build --noshow_progress --ui_event_filters=-info \
     //tests/simulation

@@ -24,8 +24,8 @@ struct Fault {
     CUT,                   // a role is cut off from all others for a while
     CUT_FROM_COORDINATOR,  // and the others still reach it
     BREAK_CONNECTION,
-    FILL_DISK,  // no checkpoint can be written for a while
-    BREAK_DISK,
+    FILL_DISK,   // no checkpoint can be written for a while
+    BREAK_DISK,  // no event gets to the disk for a while
     STALL_DISK,  // no checkpoint is complete before a while has passed
     MOVE_DATE,
     INTERRUPT,  // SIGTERM to the launcher, and a second one after a while. Then the run is resumed

@@ -3,6 +3,7 @@
 #include <kj/main.h>
 #include <stdio.h>
 
+#include "runner/text/numbers.h"
 #include "tests/simulation/campaign.h"
 #include "tests/simulation/virtual_clock.h"
 
@@ -67,12 +68,11 @@ private:
   }
   template <typename T>
   Validity set(kj::StringPtr text, T& target) {
-    for (char c: text) {
-      if (c < '0' || c > '9') return "this is not a number";
+    KJ_IF_MAYBE(number, runner::parseWhole(text)) {
+      target = T(*number);
+      return true;
     }
-    if (text.size() == 0 || text.size() > 18) return "this is not a number";
-    target = T(text.parseAs<uint64_t>());
-    return true;
+    return "this is not a number";
   }
 
   Validity run() {

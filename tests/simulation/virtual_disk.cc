@@ -29,7 +29,9 @@ struct Node {
   // Of a file: its content at the last fsync(), and whether it has changed since.
   std::string durable;
   bool isDirty = false;
-  std::string last;  // what it held when its last name was removed
+  // By byte: whether it counts as written, but is not on the disk, because an fsync() has failed.
+  std::vector<bool> missing;
+  std::string last;  // what the disk could hold of it when its last name was removed
   // Of a folder.
   using Names = std::map<std::string, Node*>;
   Names names;         // as processes see them
@@ -51,6 +53,27 @@ struct Node {
     apply(names, change);
     changes.push_back(std::move(change));
   }
+
+  // Returns what the disk holds of `content` when everything that waits for it is written.
+  std::string withoutMissing(std::string content) const {
+    for (size_t i = 0; i < std::min(content.size(), missing.size()); i++) {
+      if (missing[i]) content[i] = i < durable.size() ? durable[i] : '\0';
+    }
+    return content;
+  }
+  void failToSync(const std::string& content) {
+    missing.resize(content.size());
+    for (size_t i = 0; i < content.size(); i++) {
+      missing[i] = i >= durable.size() || content[i] != durable[i];
+    }
+    isDirty = false;
+  }
+  // These bytes wait for the disk again.
+  void write(size_t offset, size_t size) {
+    auto end = std::min(offset + size, missing.size());
+    for (size_t i = offset; i < end; i++) missing[i] = false;
+  }
+  void cut(size_t size) { missing.resize(std::min(missing.size(), size)); }
 };
 
 std::string contentOf(const char* path) {
@@ -104,16 +127,26 @@ struct VirtualDisk::State {
     return found == folder->names.end() ? nullptr : found->second;
   }
 
+  // Calls that are about to fail.
+  struct Failures {
+    int error = 0;
+    uint count = 0;
+    std::string part;
+
+    // Returns the error with which the next call for this path fails, or 0.
+    int next(const std::string& path) {
+      if (count == 0 || path.find(part) == std::string::npos) return 0;
+      count--;
+      return error;
+    }
+  };
+
   // Returns the error with which the change fails, or 0.
   int begin(const std::string& path) {
     if (stopped) return EIO;
     (*onChange)(number++);
     if (stopped) return EIO;
-    if (failures > 0 && path.find(failingPart) != std::string::npos) {
-      failures--;
-      return error;
-    }
-    return 0;
+    return failingChanges.next(path);
   }
 
   const std::string root;
@@ -128,9 +161,7 @@ struct VirtualDisk::State {
   uint64_t number = 0;
   bool stopped = false;
   bool syncs = true;
-  uint failures = 0;
-  int error = 0;
-  std::string failingPart;
+  Failures failingChanges, failingSyncs;
   std::string errors;
 };
 
@@ -172,7 +203,10 @@ int openFile(const char* path, int flags, mode_t mode) {
   }
   auto node = disk->find(path);
   KJ_ASSERT(node != nullptr, "a file that the disk does not know", path);
-  if ((flags & O_TRUNC) != 0) node->isDirty = true;
+  if ((flags & O_TRUNC) != 0) {
+    node->isDirty = true;
+    node->cut(0);
+  }
   disk->open[fd] = {node, path};
   return fd;
 }
@@ -184,13 +218,19 @@ int beginAt(VirtualDisk::State::Open& file) {
   return 0;
 }
 
+// After a change of an open file. Returns `size`.
+ssize_t wrote(VirtualDisk::State::Open* file, off_t end, ssize_t size) {
+  if (file != nullptr && size > 0) file->node->write(end - size, size);
+  return size;
+}
+
 void syncNode(Node& node, const std::string& path) {
   if (!theDisk->syncs) return;
   if (node.isFolder) {
     node.durableNames = node.names;
     node.changes.clear();
   } else {
-    node.durable = contentOf(path.c_str());
+    node.durable = node.withoutMissing(contentOf(path.c_str()));
     node.isDirty = false;
   }
 }
@@ -198,9 +238,16 @@ void syncNode(Node& node, const std::string& path) {
 int syncFile(int fd) {
   auto file = openOf(fd);
   if (file == nullptr) return 0;  // a real disk need not keep what a test writes
-  if (int error = theDisk->begin(file->path)) return failedWith(error);
-  syncNode(*file->node, file->path);
-  return 0;
+  int error = theDisk->begin(file->path);
+  if (error == 0) error = theDisk->failingSyncs.next(file->path);
+  if (error == 0) {
+    syncNode(*file->node, file->path);
+    return 0;
+  }
+  // A dead process has not called it.
+  bool hasFailed = !theDisk->stopped && !file->node->isFolder;
+  if (hasFailed) file->node->failToSync(contentOf(file->path.c_str()));
+  return failedWith(error);
 }
 
 void syncAll(Node& node, const std::string& path) {
@@ -215,7 +262,7 @@ int removeName(const char* path, long call) {
   auto node = disk->find(path);
   if (node != nullptr) {
     if (int error = disk->begin(path)) return failedWith(error);
-    if (!node->isFolder) node->last = contentOf(path);
+    if (!node->isFolder) node->last = node->withoutMissing(contentOf(path));
   }
   int result = ::syscall(call, path);
   if (result == 0) {
@@ -235,7 +282,7 @@ public:
   void strike(Node& node, const char* path) {
     if (!struck.insert(&node).second) return;
     if (!node.isFolder) {
-      if (path != nullptr) node.last = contentOf(path);
+      if (path != nullptr) node.last = node.withoutMissing(contentOf(path));
       if (node.isDirty) strikeContent(node);
       return;
     }
@@ -290,6 +337,7 @@ private:
 void restore(Node& node, const std::string& path) {
   node.changes.clear();
   node.isDirty = false;
+  node.missing.clear();
   if (node.isFolder) {
     ::syscall(SYS_mkdir, path.c_str(), 0777);
     node.names = node.durableNames;
@@ -332,9 +380,11 @@ void VirtualDisk::go() {
 }
 
 void VirtualDisk::fail(int error, uint count, kj::StringPtr part) {
-  state->error = error;
-  state->failures = count;
-  state->failingPart = part.cStr();
+  state->failingChanges = {error, count, part.cStr()};
+}
+
+void VirtualDisk::failSyncs(uint count, kj::StringPtr part) {
+  state->failingSyncs = {EIO, count, part.cStr()};
 }
 
 void VirtualDisk::ignoreSyncs() {
@@ -396,25 +446,31 @@ ssize_t write(int fd, const void* bytes, size_t size) {
   }
   auto file = openOf(fd);
   if (file != nullptr && beginAt(*file) != 0) return -1;
-  return ::syscall(SYS_write, fd, bytes, size);
+  auto written = ::syscall(SYS_write, fd, bytes, size);
+  return wrote(file, file == nullptr ? 0 : ::lseek(fd, 0, SEEK_CUR), written);
 }
 
 ssize_t pwrite(int fd, const void* bytes, size_t size, off_t offset) {
   auto file = openOf(fd);
   if (file != nullptr && beginAt(*file) != 0) return -1;
-  return ::syscall(SYS_pwrite64, fd, bytes, size, offset);
+  auto written = ::syscall(SYS_pwrite64, fd, bytes, size, offset);
+  return wrote(file, offset + written, written);
 }
 
 int ftruncate(int fd, off_t size) noexcept {
   auto file = openOf(fd);
   if (file != nullptr && beginAt(*file) != 0) return -1;
+  if (file != nullptr) file->node->cut(size);
   return ::syscall(SYS_ftruncate, fd, size);
 }
 
 int truncate(const char* path, off_t size) noexcept {
   if (auto disk = diskOf(path)) {
     if (int error = disk->begin(path)) return failedWith(error);
-    if (auto node = disk->find(path)) node->isDirty = true;
+    if (auto node = disk->find(path)) {
+      node->isDirty = true;
+      node->cut(size);
+    }
   }
   return ::syscall(SYS_truncate, path, size);
 }
@@ -474,7 +530,9 @@ int rename(const char* from, const char* to) noexcept {
   if (disk == nullptr) return ::syscall(SYS_rename, from, to);
   if (int error = disk->begin(to)) return failedWith(error);
   auto replaced = disk->find(to);
-  if (replaced != nullptr && !replaced->isFolder) replaced->last = contentOf(to);
+  if (replaced != nullptr && !replaced->isFolder) {
+    replaced->last = replaced->withoutMissing(contentOf(to));
+  }
   auto node = disk->find(from);
   int result = ::syscall(SYS_rename, from, to);
   if (result != 0) return result;

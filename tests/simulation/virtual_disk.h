@@ -17,6 +17,10 @@ namespace simulation {
 // of what was written since. It keeps the names in a folder as they were at the last fsync() of the
 // folder, and perhaps the first few changes since, in their order. That is what POSIX promises, and
 // less than most file systems do.
+//
+// When an fsync() of a file fails, the disk lacks all that was written since the last one. As on
+// Linux, these bytes then count as written: processes read them, the next fsync() succeeds without
+// them, and only who writes them again gets them to the disk.
 class VirtualDisk {
 public:
   // `root` is an empty folder. Also collects what is written to standard error.
@@ -35,6 +39,8 @@ public:
   // The next changes below a folder whose path contains `part` fail with `error`, for so many
   // changes.
   void fail(int error, uint count, kj::StringPtr part);
+  // The next calls of fsync() for files whose path contains `part` fail with EIO, so many times.
+  void failSyncs(uint count, kj::StringPtr part);
   // A mistake to be found: fsync() does nothing.
   void ignoreSyncs();
 

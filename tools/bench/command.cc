@@ -4,6 +4,7 @@
 
 #include "runner/experiment/model_facts.h"
 #include "runner/system/reason.h"
+#include "runner/text/numbers.h"
 
 namespace tools {
 
@@ -44,13 +45,6 @@ TakesWord choiceSetter(bool& to, kj::StringPtr yes, kj::StringPtr no) {
   };
 }
 
-kj::Function<Validity()> flagSetter(bool& to, bool value) {
-  return [&to, value]() {
-    to = value;
-    return true;
-  };
-}
-
 void ExperimentCommand::addArguments(kj::MainBuilder& builder, kj::StringPtr stepsDoc) {
   builder
       .addOptionWithArg(
@@ -79,10 +73,10 @@ runner::LoadedExperiment ExperimentCommand::load() {
 }
 
 kj::Maybe<uint64_t> numberOf(kj::StringPtr word, uint64_t least, uint64_t most) {
-  char* end;
-  unsigned long long n = ::strtoull(word.cStr(), &end, 10);
-  if (word.size() == 0 || *end != '\0' || word[0] == '-' || n < least || n > most) return nullptr;
-  return uint64_t(n);
+  KJ_IF_MAYBE(n, runner::parseWhole(word, most)) {
+    if (*n >= least) return *n;
+  }
+  return nullptr;
 }
 
 }  // namespace tools

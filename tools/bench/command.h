@@ -4,6 +4,7 @@
 #include <kj/main.h>
 #include <kj/vector.h>
 
+#include "runner/commands/option_values.h"
 #include "runner/experiment/experiment.h"
 #include "runner/system/command_line.h"
 
@@ -33,7 +34,7 @@ TakesWord wordSetter(kj::StringPtr& to);
 // Takes one of two words. `yes` stands for true.
 TakesWord choiceSetter(bool& to, kj::StringPtr yes, kj::StringPtr no);
 // Is for an option without an argument.
-kj::Function<Validity()> flagSetter(bool& to, bool value = true);
+using runner::flagSetter;
 
 // A sub-command with the arguments `CONFIG --set KEY=VALUE… --steps N`, or without --steps.
 class ExperimentCommand {

@@ -1,0 +1,57 @@
+// rpc/shard/waiting.h: who waits for the progress of which slices of a shard.
+#pragma once
+
+#include <kj/array.h>
+#include <kj/refcount.h>
+#include <kj/vector.h>
+
+#include "rpc/placement.h"
+#include "rpc/trace.h"
+
+namespace rpc {
+
+// Somebody who waits for slices of a shard.
+class Waiter: public kj::Refcounted {
+public:
+  // Slice `id` has made the progress that was waited for. Must not throw, nor call Waiting.
+  virtual void reach(SliceId id) = 0;
+};
+
+// Who waits for which Shard::progress() of one shard. One thread.
+class Waiting {
+public:
+  // `slices` counts those of the whole placement. `trace` must outlive this.
+  explicit Waiting(size_t slices, kj::Maybe<ShardTrace&> trace = nullptr)
+      : waits(kj::heapArray<kj::Vector<Wait>>(slices)), trace(trace) {}
+
+  // `waiter` waits until slice `id` has reached `progress`. It lives at least until then.
+  void add(Waiter& waiter, SliceId id, uint64_t progress) {
+    waits[id].add(Wait{progress, kj::addRef(waiter)});
+  }
+
+  // Slice `id` has reached `progress`: calls those who waited for it.
+  void reached(SliceId id, uint64_t progress) {
+    KJ_IF_MAYBE(t, trace) t->reached(id, progress);
+    auto& list = waits[id];
+    size_t kept = 0;
+    for (auto& wait: list) {
+      if (wait.progress <= progress) {
+        wait.waiter->reach(id);
+      } else {
+        auto stays = kj::mv(wait);
+        list[kept++] = kj::mv(stays);
+      }
+    }
+    list.truncate(kept);
+  }
+
+private:
+  struct Wait {
+    uint64_t progress;
+    kj::Own<Waiter> waiter;
+  };
+  kj::Array<kj::Vector<Wait>> waits;  // per slice
+  kj::Maybe<ShardTrace&> trace;
+};
+
+}  // namespace rpc

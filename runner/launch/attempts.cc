@@ -1,0 +1,139 @@
+// The attempts of a run: its roles are started again if they are lost.
+#include <capnp/message.h>
+
+#include "runner/launch/launch.h"
+#include "runner/launch/launchers.h"
+#include "runner/logs/events.h"
+#include "runner/logs/job.capnp.h"
+#include "runner/system/reason.h"
+
+namespace runner {
+
+namespace {
+
+// A run that is lost so often in a row, without coming further, ends.
+constexpr uint LOSSES_MAX = 5;
+// After the first of these losses. Each later pause is twice as long. Without them, the attempts to
+// reach a network that is gone would be over in a second.
+constexpr auto FIRST_PAUSE = 1 * kj::SECONDS;
+
+// Whether the run has its last event.
+bool hasEnded(const RunFolder& folder) {
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  auto read = [&]() { parseEvent(lastLineOf(folder.events()), event); };
+  return kj::runCatchingExceptions(read) == nullptr && isLast(event);
+}
+
+// A run, from its first attempt to its last.
+struct Attempts {
+  const LoadedExperiment& loaded;
+  const RunFolder& folder;
+  RunView& view;
+  kj::AsyncIoContext& io;
+  LaunchOptions options;
+  uint64_t furthest = 0;  // the step that the run had come to when it was lost
+  uint inVain = 0;        // losses in a row without coming further
+  bool wasLost = false;   // in the latest attempt
+
+  kj::Promise<Outcome> run();
+
+private:
+  kj::Promise<Outcome> attempt();
+  bool goesOn();
+};
+
+kj::Promise<Outcome> Attempts::attempt() {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  wasLost = false;
+  auto run = kj::heap<LaunchedRun>(
+      LaunchedRun{loaded, folder, view, io, options, secretFor(experiment.cluster)});
+  auto launcher = options.newLauncher == nullptr ? newLauncher(*run) : (*options.newLauncher)(*run);
+  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher, folder,
+      options.membershipOf.size() > 0);
+  if (options.saveHook != nullptr) options.saveHook->launch = *launch;
+  return kj::evalNow([&]() { return launch->run(); })
+      .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })
+      .then([this, &launch = *launch](Outcome&& outcome) {
+        // Hosts that are gone may come back.
+        wasLost = launch.wasLost() || (options.wasLost && !launch.hasBegun());
+        if (options.saveHook != nullptr) options.saveHook->launch = nullptr;
+        return kj::mv(outcome);
+      })
+      .attach(kj::mv(launch))
+      .attach(kj::mv(launcher))
+      .attach(kj::mv(run));
+}
+
+// Whether the run is started again after a loss.
+bool Attempts::goesOn() {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  if (!wasLost || !experiment.cluster.onLoss->restarts || hasEnded(folder)) return false;
+  inVain = view.reportedStep() > furthest ? 0 : inVain + 1;
+  furthest = kj::max(furthest, view.reportedStep());
+  return inVain < LOSSES_MAX;
+}
+
+kj::Promise<Outcome> Attempts::run() {
+  // There may be no launcher, for example because the user's secret cannot be read.
+  auto attempted = kj::evalNow([this]() { return attempt(); }).catch_([](kj::Exception&& e) {
+    return Outcome{.failure = reasonOf(e)};
+  });
+  return attempted.then([this](Outcome&& outcome) -> kj::Promise<Outcome> {
+    KJ_IF_MAYBE(reason, outcome.failure) {
+      if (goesOn()) {
+        view.say(kj::str(*reason, ". All roles are started again, from the newest checkpoint"));
+        options.resumes = options.wasLost = true;
+        if (inVain == 0) return run();
+        auto pause = FIRST_PAUSE * (1 << (inVain - 1));
+        return io.provider->getTimer().afterDelay(pause).then([this]() { return run(); });
+      }
+      if (inVain > 0) {
+        reason = &outcome.failure.emplace(kj::str(*reason, "; the run was lost ", inVain,
+            " times in a row without coming further than step ", furthest));
+      }
+    }
+    return kj::mv(outcome);
+  });
+}
+
+}  // namespace
+
+kj::Promise<void> SaveHook::save() {
+  KJ_IF_MAYBE(now, launch) return now->save();
+  return kj::READY_NOW;
+}
+
+kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
+    kj::AsyncIoContext& io, LaunchOptions options) {
+  auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
+  auto attempts = kj::heap<Attempts>(Attempts{loaded, folder, view, io, options});
+  auto over = kj::evalNow([&]() {
+    if (options.resumes) removeEnding(folder);
+    return attempts->run();
+  });
+  return over
+      .then([&experiment, &folder, &view](Outcome&& outcome) {
+        KJ_IF_MAYBE(reason, outcome.failure) {
+          auto& style = *experiment.log.style;
+          kj::Maybe<Outcome> recorded;
+          auto record = [&]() {
+            recorded.emplace(recordEnding(folder, style, Ending::FAILED, *reason));
+          };
+          KJ_IF_MAYBE(e, kj::runCatchingExceptions(record)) {
+            view.say(kj::str(
+                "warning: the failure is not recorded in ", folder.path, ": ", reasonOf(*e)));
+          }
+          KJ_IF_MAYBE(known, recorded) {
+            if (known->failure == nullptr) {
+              view.say(kj::str("warning: after the run had finished: ", *reason));
+            }
+            return kj::mv(*known);
+          }
+        }
+        return kj::mv(outcome);
+      })
+      .attach(kj::mv(attempts));
+}
+
+}  // namespace runner
