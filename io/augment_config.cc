@@ -65,8 +65,8 @@ void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
   readRange(reader, "crop_area",
       "The least and the largest share of the image's area that a training crop has. Each crop is "
       "drawn anew, and then resized to `crop` × `crop` pixels. [0.08, 1] is usual for ImageNet "
-      "(Szegedy et al. 2015, arXiv 1409.4842). Absent = crops have `crop` × `crop` pixels of the "
-      "stored image.",
+      "(Szegedy et al. 2015, arXiv 1409.4842). By default, crops have `crop` × `crop` pixels of "
+      "the stored image.",
       SHARES, areaMin, areaMax);
   config.aspectMin = 0.75;
   config.aspectMax = 4 / 3.0;
@@ -110,19 +110,19 @@ ColourRanges readColours(configs::Reader& reader) {
       "With x: each training crop, padding included, is multiplied by a factor drawn from 1 - x to "
       "1 + x. 0.4 is usual for ImageNet, as for `contrast` and `saturation`. Their order does not "
       "matter, because values are not clipped at 0 and 255. GPUs leave this to the readers, which "
-      "then send them floats. Absent = 0 = unchanged.");
+      "then send them floats. 0, the default, changes nothing.");
   ranges.contrast = read("contrast",
       "With x: a factor drawn from 1 - x to 1 + x multiplies the difference between each pixel of "
-      "a training crop and the crop's mean grey level. Absent = 0 = unchanged.");
+      "a training crop and the crop's mean grey level. 0, the default, changes nothing.");
   ranges.saturation = read("saturation",
       "With x: a factor drawn from 1 - x to 1 + x multiplies the difference between each pixel of "
       "a training crop and the grey level of that pixel (0.299 red + 0.587 green + 0.114 blue). "
-      "For images with three channels. Absent = 0 = unchanged.");
+      "For images with three channels. 0, the default, changes nothing.");
   ranges.lighting = read("lighting",
       "Adds a random colour to each training crop, after the three factors: ImageNet's principal "
       "components, each times its eigenvalue and a normal number with this standard deviation "
       "(Krizhevsky et al. 2012, section 4.1, with the components that MXNet uses). 0.1 is usual. "
-      "For images with three channels. Absent = 0 = nothing.");
+      "For images with three channels. 0, the default, adds nothing.");
   return ranges;
 }
 
@@ -159,7 +159,7 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   auto mean = reader.wordOrReals("mean",
       "What is subtracted from each pixel. `\"image\"` = the mean of the training images before "
       "augmentation, pixel by pixel. A list = one grey level (0 to 255) per channel, or one for "
-      "all channels. Absent = nothing.",
+      "all channels. By default, nothing.",
       "image", {});
   KJ_SWITCH_ONEOF(mean) {
     KJ_CASE_ONEOF(word, kj::String) {
@@ -176,7 +176,7 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   }
   config.deviation = reader.reals("deviation",
       "What the result of the subtraction is divided by: one number per channel, or one for all "
-      "channels, in grey levels. Absent = nothing.",
+      "channels, in grey levels. By default, nothing.",
       {.above = 0});
   config.scale = reader.real("scale",
       "What the result of the division is multiplied by. 0.00392156862745098 = 1/255 gives pixels "
@@ -194,7 +194,7 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
                           "after everything else. If `mean` is set, 0 stands for the mean. Its "
                           "centre is any pixel of the image, so it may reach over the edge "
                           "(DeVries and Taylor 2017, arXiv 1708.04552). GPUs leave this to the "
-                          "readers, too. Absent = 0 = none.",
+                          "readers, too. 0, the default, draws no square.",
                           SIDES)
                       .orDefault(0);
   return config;

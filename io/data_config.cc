@@ -161,7 +161,7 @@ void readLabelFiles(configs::Reader& reader, DataConfig& config) {
   config.labels = reader.maybePath("labels",
       "For `image_folder`: a file with one line per image of `source`: `path<TAB>label`, `path "
       "label`, or in a .lst file of MXNet `number<TAB>label<TAB>path`. Images that the file does "
-      "not name are left out. Absent = `labels.tsv` in the folder or archive or beside the "
+      "not name are left out. Default: `labels.tsv` in the folder or archive or beside the "
       "archive, if there is one. An image that `labels.tsv` does not name is an error. If the "
       "first line of `labels.tsv` is `#path<TAB>label<TAB>name`, the third "
       "column holds the name of the class.");
@@ -171,7 +171,7 @@ void readLabelFiles(configs::Reader& reader, DataConfig& config) {
   config.classNames = reader.maybePath("class_names",
       "For `image_folder`: a file with one line per class, by label, that holds its name. If every "
       "class is a folder whose name begins one of the lines, as in ImageNet's synset_words.txt, "
-      "each class gets the rest of its folder's line. Absent = the names of the folders, or those "
+      "each class gets the rest of its folder's line. Default: the names of the folders, or those "
       "in `labels.tsv`.");
   struct File {
     kj::StringPtr key;
@@ -205,7 +205,7 @@ void readClasses(configs::Reader& reader, DataConfig& config) {
   config.classes = reader.texts("classes",
       "Names of the classes to use, for `mnist`, `fashion_mnist`, `cifar10` and `cifar100`. Images "
       "of other classes are left out at the import. Labels count from 0 in the order of this list. "
-      "Absent or empty = all classes.");
+      "Default: all classes.");
   if (reader.isManual() || config.classes.size() == 0) return;
   auto known = classNamesOf(*config.dataset);
   if (known.size() == 0) {
@@ -321,7 +321,7 @@ void readSources(configs::Reader& reader, DataConfig& config) {
       "the address of a mirror. For `image_folder`, also the http or https address of one archive "
       "or RecordIO file. It is downloaded, imported, and removed. If it changes there, the next "
       "run imports it again. A relative path starts at the folder of the file that contains it, "
-      "or at the current folder if it is given with `--set` or `--sweep`. Absent = the folder that "
+      "or at the current folder if it is given with `--set` or `--sweep`. Default: the folder that "
       "the environment variable RUNNER_DATASETS names, then Debian's installation folder, then the "
       "official address. A data set with fixed content that is in the cache already is not read "
       "from its source again. A folder written by `pack_records` is accepted for `dataset` if the "
@@ -335,7 +335,7 @@ void readSources(configs::Reader& reader, DataConfig& config) {
   config.validationSource = reader.maybePath("validation_source",
       "For `image_folder`: a folder or an archive with the images for validation, or the address "
       "of one archive. Their folders have the names of the training images' classes, or they have "
-      "labels of their own. Absent = the images of `source` that `validation_labels` names, or "
+      "labels of their own. Default: the images of `source` that `validation_labels` names, or "
       "else every tenth image.");
   config.validationSourceSpan = reader.span("validation_source");
   KJ_IF_MAYBE(place, config.validationSource) {

@@ -67,8 +67,8 @@ Initializer readXavier(configs::Reader& reader) {
   result.factor = configs::chooseWord(
       reader, "factor", "What the magnitude is divided by.", FACTORS, "average");
   result.magnitude = reader.real("magnitude",
-      "Weights grow with its square root, as `distribution` shows. MXNet's first Xavier (2015) "
-      "drew from ±sqrt(3 / (fan_in + fan_out)), which is `magnitude = 1.5` here.",
+      "Weights grow with the square root of this number, as `distribution` shows. MXNet's first "
+      "Xavier (2015) drew from ±sqrt(3 / (fan_in + fan_out)), which is `magnitude = 1.5` here.",
       {.above = 0}, 3);
   return result;
 }

@@ -59,7 +59,7 @@ Layer make(configs::Reader& reader, Content&& content) {
 // The key of layers that have a weight.
 Layer withInit(configs::Reader& reader, Layer layer) {
   layer.initializer = reader.maybeKind("init",
-      "How its weights and its bias start. Absent: as `init` of [model] says.", INITIALIZERS);
+      "How its weights and its bias start. Default: as `init` of [model] says.", INITIALIZERS);
   return layer;
 }
 
@@ -95,13 +95,13 @@ Layer readDense(configs::Reader& reader) {
 Layer readBatchNorm(configs::Reader& reader) {
   BatchNormLayer norm;
   norm.epsilon = reader.maybeReal(
-      "epsilon", "Added to the variance. Absent: the value of the conventions.", {.above = 0});
+      "epsilon", "Added to the variance. Default: the value of the conventions.", {.above = 0});
   norm.momentum = reader.maybeReal("momentum",
-      "Share of the old moving statistics that each step keeps. Absent: the value of the "
+      "Share of the old moving statistics that each step keeps. Default: the value of the "
       "conventions.",
       {.atLeast = 0, .atMost = 1});
   norm.fixedGamma =
-      reader.maybeFlag("fixed_gamma", "Holds gamma at 1. Absent: the value of the conventions.");
+      reader.maybeFlag("fixed_gamma", "Holds gamma at 1. Default: the value of the conventions.");
   return make(reader, kj::mv(norm));
 }
 
@@ -167,7 +167,7 @@ Layer readPool(configs::Reader& reader) {
     pool.kernel = 0;
   }
   KJ_IF_MAYBE(stride, reader.maybeInteger("stride",
-                          "Pixels from one window to the next. Absent: the kernel's side, so that "
+                          "Pixels from one window to the next. Default: the kernel's side, so that "
                           "windows do not overlap.",
                           SIDE)) {
     if (isGlobal) refuseBesideGlobal("stride");
@@ -177,7 +177,7 @@ Layer readPool(configs::Reader& reader) {
   // The experiment.toml of a run has the default, 0.
   if (isGlobal && pool.pad > 0) refuseBesideGlobal("pad");
   pool.rounding = configs::maybeChooseWord(reader, "rounding",
-      "How many windows there are per row and column. Absent: the value of the conventions.",
+      "How many windows there are per row and column. Default: the value of the conventions.",
       ROUNDINGS);
   return make(reader, kj::mv(pool));
 }
@@ -200,7 +200,7 @@ Layer readResidual(configs::Reader& reader) {
   result.layers = readList(reader, "layers", "The layers whose output is added to the shortcut.");
   requireLayers(reader, "layers", result.layers.size());
   result.shortcut = readList(reader, "shortcut",
-      "The layers on the shortcut. Absent: the shortcut passes the input on unchanged.");
+      "The layers on the shortcut. Default: the shortcut passes the input on unchanged.");
   return make(reader, kj::mv(result));
 }
 
@@ -225,7 +225,7 @@ uint64_t unrolled(kj::ArrayPtr<const Layer> layers) {
 
 Layer readRepeat(configs::Reader& reader) {
   RepeatLayer result;
-  result.times = reader.integer("times", "Number of copies, one behind the other.", TIMES);
+  result.times = reader.integer("times", "Number of copies, in sequence.", TIMES);
   result.layers = readList(reader, "layers", "The layers of one copy.");
   requireLayers(reader, "layers", result.layers.size());
   uint64_t nodes = result.times * unrolled(result.layers);
@@ -244,15 +244,15 @@ constexpr configs::Kind<Layer> ROWS[] = {
     {"conv",
         "Convolution. Height and width become (side + 2·pad - kernel) / stride + 1, rounded down.",
         readConv},
-    {"dense", "Fully connected layer: every unit sees every input.", readDense},
+    {"dense", "Fully connected layer: every output depends on every input.", readDense},
     {"batch_norm", "Batch normalisation (Ioffe and Szegedy 2015), for each channel separately.",
         readBatchNorm},
     {"activation", "Applies a function to each element.", readActivation},
-    {"relu", "Short for activation with relu.", readRelu},
-    {"tanh", "Short for activation with tanh.", readTanh},
-    {"sigmoid", "Short for activation with sigmoid.", readSigmoid},
-    {"elu", "Short for activation with elu.", readElu},
-    {"gelu", "Short for activation with gelu.", readGelu},
+    {"relu", "Short for `activation` with `relu`.", readRelu},
+    {"tanh", "Short for `activation` with `tanh`.", readTanh},
+    {"sigmoid", "Short for `activation` with `sigmoid`.", readSigmoid},
+    {"elu", "Short for `activation` with `elu`.", readElu},
+    {"gelu", "Short for `activation` with `gelu`.", readGelu},
     {"scale", "Multiplies each element by a constant.", readScale},
     {"dropout",
         "In training, sets random elements to 0 and multiplies the others by 1 / (1 - rate). "
@@ -262,7 +262,7 @@ constexpr configs::Kind<Layer> ROWS[] = {
     {"pool", "Takes the maximum or the average of each window.", readPool},
     {"branches", "Several lists of layers with the same input.", readBranches},
     {"residual", "Layers with a shortcut around them (He et al. 2015).", readResidual},
-    {"repeat", "Several copies of the same layers, one behind the other.", readRepeat},
+    {"repeat", "Several copies of the same layers, in sequence.", readRepeat},
 };
 
 // Unrolls layers; `suffix` tells copies under `repeat` apart ("_2").

@@ -66,13 +66,13 @@ Lookahead Lookahead::read(configs::Reader& reader) {
   Lookahead lookahead;
   // The paper's for CIFAR-10, but for alpha, which is 0.8 or 0.5 there.
   lookahead.every = uint64_t(reader.integer("every",
-      "Number of updates from one draw back to the next. Each worker draws back its own moving "
-      "statistics after this number of its own steps. In `dist_async` that is `every` / workers "
-      "steps, rounded down.",
+      "After so many updates, the weights are drawn back to the slow values. Each worker draws its "
+      "own moving statistics back after so many of its own steps. In `dist_async`, it does so "
+      "after `every` / workers steps, rounded down.",
       {.atLeast = 1, .atMost = 1 << 30}, 5));
   lookahead.decay = reader.real("decay",
-      "Share of the slow values that a draw back keeps. The rest comes from the trained values "
-      "(the paper's alpha is 1 - decay).",
+      "The new slow values are decay · the old ones + (1 - decay) · the trained values. The "
+      "paper's alpha is 1 - decay.",
       {.atLeast = 0, .atMost = 1}, 0.5);
   lookahead.power = reader.real("power",
       "Multiplies `decay` by (updates done / updates of the run)^power. 0 keeps `decay` constant.",

@@ -38,12 +38,15 @@ double readKeptShare(
 }
 
 double readLearningRate(configs::Reader& reader, double defaultValue) {
-  return reader.real("learning_rate", "Factor of each update step.", {.atLeast = 0}, defaultValue);
+  return reader.real("learning_rate", "What each step of the optimizer is multiplied by.",
+      {.atLeast = 0}, defaultValue);
 }
 
 double readMomentum(configs::Reader& reader, double defaultValue) {
   return readKeptShare(reader, "momentum",
-      "Share of the momentum, a decaying sum of gradients, that each update keeps.", defaultValue);
+      "The momentum is a decaying sum of gradients. This is the share of it that each update "
+      "keeps.",
+      defaultValue);
 }
 
 double readWeightDecay(configs::Reader& reader) {

@@ -73,7 +73,7 @@ OptimizerMaker readRmsprop(configs::Reader& reader) {
       {.atLeast = 1e-30}, 1e-8);
   settings.epsilonBelowRoot = reader.maybeFlag("epsilon_below_root",
       "Adds epsilon to the squared gradient's mean, below the square root (TensorFlow, MXNet). "
-      "If false, adds it to the root (PyTorch). Absent: the value of the conventions.");
+      "If false, adds it to the root (PyTorch). Default: the value of the conventions.");
   settings.centered = reader.flag("centered",
       "Divides by the gradient's moving standard deviation: the square of its moving mean is "
       "subtracted below the root (Graves 2013).",

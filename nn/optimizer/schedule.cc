@@ -228,7 +228,7 @@ kj::Own<const Schedule> withWarmUp(configs::Reader& reader) {
   auto steps = reader.maybeInteger(
       "warmup_steps", "Warm-up in updates, in place of `warmup_epochs`.", {.atLeast = 1});
   auto from = reader.maybeReal("warmup_from",
-      "Share of the schedule's learning rate at the first update of a warm-up. Absent: 0.",
+      "Share of the schedule's learning rate at the first update of a warm-up. Default: 0.",
       {.atLeast = 0, .atMost = 1});
   if (epochs == nullptr && steps == nullptr) {
     if (from != nullptr) {
@@ -263,8 +263,8 @@ uint64_t RunLength::updatesIn(double epochs) const {
 kj::Own<const Schedule> readSchedule(configs::Reader& reader, kj::StringPtr key) {
   return reader.kind<kj::Own<const Schedule>>(key,
       "How the learning rate changes during training. In a run of T updates, update u (counted "
-      "from 0) takes the schedule's value at the share u / T of the run. Update T - 1 is "
-      "the last. So no update takes the value at the end of the run.",
+      "from 0) takes the value that the schedule has at the fraction u / T of the run. The last "
+      "update is T - 1, so no update takes the value at the end of the run.",
       SCHEDULES, "constant");
 }
 

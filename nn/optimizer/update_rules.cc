@@ -85,7 +85,7 @@ KeyGroup KeyGroup::read(configs::Reader& reader, const Conventions& conventions)
       "The group's own schedule, in place of `train.schedule`. If the group has `epochs`, the "
       "schedule runs over these epochs.");
   group.epochs = reader.maybeReal("epochs",
-      "Epochs after which the keys are no longer updated. May be a fraction. Absent: they are "
+      "Epochs after which the keys are no longer updated. May be a fraction. Default: they are "
       "always updated.",
       {.above = 0});
   group.patternsSpan = reader.span("keys");

@@ -31,7 +31,7 @@ kj::Own<const Compression> readNone(configs::Reader&) {
 }
 
 constexpr configs::Kind<kj::Own<const Compression>> COMPRESSIONS[] = {
-    {"none", "All values are sent.", readNone},
+    {"none", "All values are sent, uncompressed.", readNone},
     {"2bit", "MXNet's compression to two bits per value: +threshold, -threshold, or nothing yet.",
         readTwoBit},
     {"topk",

@@ -115,14 +115,13 @@ kj::Own<const Compression> readTopK(configs::Reader& reader) {
   keys.clipNorm = reader
                       .maybeReal("clip_norm",
                           "Before anything else, clips a worker's gradient of each slice to the "
-                          "norm clip_norm / √workers. Absent: not clipped.",
+                          "norm clip_norm / √workers. Default: not clipped.",
                           {.above = 0})
                       .orDefault(0);
   keys.warmUp_steps = reader.integer("warmup_steps",
       "Number of steps at the start of a run in which each worker sends more values. These steps "
       "are divided into equal parts, which send a quarter, a 16th, a 64th, … of the values. In "
-      "modes "
-      "`local_sgd` and `easgd` it is the number of pushes.",
+      "modes `local_sgd` and `easgd` it is the number of pushes.",
       {.atLeast = 0}, 0);
   return kj::atomicRefcounted<TopKCompression>(keys);
 }

@@ -25,8 +25,8 @@ public:
   AsyncMode(const ModeRow& row, configs::Reader& reader): Mode(row) {
     if (reader.isManual() || row.has("staleness")) {
       staleness = uint64_t(reader.integer("staleness",
-          "For `dist_ssp`: how many steps a worker may be ahead of the slowest one. A worker that "
-          "has ended its epoch keeps nobody waiting.",
+          "For `dist_ssp`: how many steps a worker may be ahead of the slowest one. Nobody "
+          "waits for a worker that has ended its epoch.",
           {.atLeast = 0, .atMost = 1 << 20}, 3));
     }
     passesStaleness = reader.flag("staleness_aware",

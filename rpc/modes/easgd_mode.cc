@@ -15,11 +15,11 @@ public:
       : Mode(row),
         period_steps(uint(reader.integer("period_steps",
             "For `easgd`: how many steps a worker makes between two exchanges with the servers. "
-            "Fewer at the end of an epoch.",
+            "The last exchange of an epoch comes after fewer steps if the epoch ends earlier.",
             {.atLeast = 1, .atMost = 1 << 20}, 10))),
         movingRate(reader.maybeReal("moving_rate",
             "For `easgd`: the share of the distance between a worker's values and the servers' by "
-            "which an exchange moves both towards each other. Absent: 0.9 / workers, at most 0.5.",
+            "which an exchange moves both towards each other. Default: 0.9 / workers, at most 0.5.",
             {.above = 0, .atMost = 0.5})) {}
 
   Rounds rounds(uint workers) const override {

@@ -9,7 +9,9 @@ namespace rpc {
 namespace {
 
 double readOuterRate(configs::Reader& reader, double paper) {
-  return reader.real("learning_rate", "Factor of the mean difference.", {.above = 0}, paper);
+  return reader.real("learning_rate",
+      "What the difference between the mean and the values of the servers is multiplied by.",
+      {.above = 0}, paper);
 }
 
 OuterConfig readAverage(configs::Reader&) {
@@ -19,15 +21,17 @@ OuterConfig readAverage(configs::Reader&) {
 OuterConfig readBlockMomentum(configs::Reader& reader) {
   double rate = readOuterRate(reader, 1);
   auto momentum = reader.maybeReal("momentum",
-      "Share of the last change that is added to the next one. Absent: the paper's 1 - 1 / "
-      "workers.",
+      "Share of the last change that is added to the next one. Default: 1 - 1 / workers, as in the "
+      "paper.",
       {.atLeast = 0, .below = 1});
   return {OuterConfig::BLOCK_MOMENTUM, rate, momentum};
 }
 
 OuterConfig readNesterov(configs::Reader& reader) {
   double rate = readOuterRate(reader, 0.7);
-  auto momentum = reader.real("momentum", "Share of former mean differences that is kept.",
+  auto momentum = reader.real("momentum",
+      "The momentum is a decaying sum of these differences. This is the share of it that each "
+      "update keeps.",
       {.atLeast = 0, .below = 1}, 0.9);
   return {OuterConfig::NESTEROV, rate, momentum};
 }
@@ -35,7 +39,7 @@ OuterConfig readNesterov(configs::Reader& reader) {
 constexpr configs::Kind<OuterConfig> OUTERS[] = {
     {"average", "The mean itself (local SGD: Stich 2018, arXiv 1805.09767).", readAverage},
     {"block_momentum",
-        "With momentum on the change of the mean (BMUF: Chen and Huo 2016): v ← momentum · v + "
+        "The change of the mean gets a momentum (BMUF: Chen and Huo 2016): v ← momentum · v + "
         "learning_rate · (mean - values); values ← values + v.",
         readBlockMomentum},
     {"nesterov",

@@ -22,12 +22,12 @@ constexpr kj::StringPtr ALLREDUCE_KEYS[] = {"update"_kj};
 
 constexpr ModeRow ROWS[] = {
     {"local",
-        "One worker, no server: the worker calls its shard directly. The same bits as `dist_sync` "
-        "with one worker.",
+        "One worker, no server: the worker calls its shard directly. It trains the same bits as "
+        "`dist_sync` with one worker.",
         Shards::IN_WORKER, false, nullptr, readSyncMode},
     {"device",
         "As `local`, with several devices: their gradients are added in the order of "
-        "`cluster.devices`. The same sums as `dist_sync` with a worker for each device.",
+        "`cluster.devices`. The sums are those of `dist_sync` with one worker per device.",
         Shards::IN_WORKER, true, nullptr, readSyncMode},
     {"dist_sync",
         "A round sums one gradient of every worker, in rank order, and is applied once. Every "
@@ -39,9 +39,9 @@ constexpr ModeRow ROWS[] = {
         "at least its own gradients.",
         Shards::IN_SERVERS, true, DIST_ASYNC_KEYS, readAsyncMode},
     {"dist_ssp",
-        "Every gradient is applied as it arrives, with 1 / workers of the step. A worker continues "
-        "when the slowest one is at most `staleness` steps behind it. A staleness of 0 gives "
-        "`dist_sync`.",
+        "Every gradient is applied as it arrives, divided by the number of workers. A worker "
+        "continues when the slowest one is at most `staleness` steps behind it. A staleness of 0 "
+        "gives `dist_sync`.",
         Shards::IN_SERVERS, true, DIST_SSP_KEYS, readAsyncMode},
     {"dc_asgd",
         "As `dist_async`, but the server first corrects each gradient for the updates since the "
@@ -125,9 +125,10 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
     config.codec = codec::Codec::read(reader);
   }
   auto sliceBytes = reader.integer("slice_bytes",
-      "The largest slice of a parameter array. A slice travels and is updated as one. Small models "
-      "are cut finer, so that every server gets a fair share. On links of 1 Gbit/s and less, 32768 "
-      "is better: urgent slices, those that the next step needs first, overtake others sooner.",
+      "The size of the largest slice of a parameter array. A slice is sent and updated as a whole. "
+      "Small models are cut into smaller slices, so that the servers can share them evenly. On "
+      "links of 1 Gbit/s and less, 32768 is better: slices that the next step needs first then "
+      "wait for shorter ones that are already being sent.",
       {.atLeast = 4096, .atMost = 256 << 20}, 1 << 20);
   config.slice_bytes = uint64_t(sliceBytes);
   config.placement =

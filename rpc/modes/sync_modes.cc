@@ -36,7 +36,8 @@ constexpr UpdatePlace UPDATE_PLACES[] = {
         false},
     {"worker",
         "Every worker updates all parameters with the sum that the server sends, and keeps the "
-        "whole state of the optimizer. The same bits. A round must take a push of every worker.",
+        "whole state of the optimizer. The parameters have the same bits as with `server`. A round "
+        "must take a push of every worker.",
         true},
 };
 
@@ -101,7 +102,7 @@ private:
     auto n = reader.maybeInteger("aggregate",
         "For `dist_sync`: how many gradients make a round. If this is less than the number of "
         "workers, the gradients of the slowest ones come too late: they are dropped, and the log "
-        "counts them. Absent: one of every worker.",
+        "counts them. Default: one of every worker.",
         {.atLeast = 1, .atMost = 4096});
     aggregate = n.map([](int64_t n) { return uint(n); });
     if (aggregate == nullptr && reader.has("aggregate_from")) {

@@ -13,7 +13,8 @@ CheckpointConfig CheckpointConfig::read(configs::Reader& reader) {
         "write 0.1 or more, or 0 for no checkpoints by time");
   }
   auto steps = reader.maybeInteger("every_steps",
-      "Steps of each worker between two checkpoints, beside those by time. Absent: none by steps.",
+      "Steps of each worker between two checkpoints, in addition to those of `every_s`. Default: "
+      "there are only those of `every_s`.",
       {.atLeast = 1, .atMost = 1ll << 40});
   config.every_steps = steps.map([](int64_t n) { return uint64_t(n); });
   config.keep = uint(reader.integer("keep",
@@ -21,7 +22,8 @@ CheckpointConfig CheckpointConfig::read(configs::Reader& reader) {
       {.atLeast = 1, .atMost = 1000}, 2));
   config.keepBest = reader.flag("keep_best",
       "Keeps the weights of the epoch with the best validation accuracy as best.safetensors in the "
-      "run's folder, beside those of the last epoch. Of equally good epochs, the first one counts.",
+      "run's folder, in addition to those of the last epoch. Of equally good epochs, the first one "
+      "counts.",
       false);
   return config;
 }

@@ -81,7 +81,7 @@ rpc::PortRange readPorts(configs::Reader& reader) {
       "The TCP ports that roles listen on: `7000` or a range such as `\"7000-7031\"`, for "
       "machines with a firewall. Each role takes the first free one. A machine needs one port for "
       "the coordinator and one for each server on it, or in `allreduce` one for each worker on it. "
-      "Absent: the system chooses.");
+      "Default: the system chooses.");
   KJ_IF_MAYBE(word, text) {
     KJ_IF_MAYBE(ports, rpc::parsePorts(*word)) return *ports;
     reader.error("port", kj::str("`", *word, "` is not a port or a range of ports"),
@@ -123,7 +123,7 @@ void checkSlots(const ClusterConfig& config, configs::Reader& reader) {
 kj::Maybe<kj::String> readInterface(configs::Reader& reader) {
   auto text = reader.maybeText("interface",
       "Where the coordinator listens if other machines must reach it: a network interface such as "
-      "`\"eth0\"`, or an address of the machine of `runner run`. Absent: the address from which "
+      "`\"eth0\"`, or an address of the machine of `runner run`. Default: the address from which "
       "that machine reaches the hosts. Launchers `local`, `inline` and `kubernetes` do not use "
       "it.");
   KJ_IF_MAYBE(word, text) {
@@ -205,7 +205,7 @@ ElasticConfig ElasticConfig::read(configs::Reader& reader, uint workers) {
       "If fewer workers would be left, the job starts again from the newest checkpoint.",
       {.atLeast = 1, .atMost = 4096}, 1);
   auto max = reader.maybeInteger("max",
-      "The most workers that the job may have. Absent: `workers`. `runner scale` starts more than "
+      "The most workers that the job may have. Default: `workers`. `runner scale` starts more than "
       "`workers`.",
       {.atLeast = 1, .atMost = 4096});
   config.max = max.map([](int64_t n) { return uint(n); }).orDefault(workers);
@@ -225,12 +225,13 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.launcher = &reader.choose("launcher", "How the roles are started.",
       kj::arrayPtr(LAUNCHERS, kj::size(LAUNCHERS)), kj::StringPtr("local"));
   config.servers = reader.integer("servers",
-      "Number of servers. The parameters are divided among them. Absent: 1 if the mode has "
+      "Number of servers. The parameters are divided among them. Default: 1 if the mode has "
       "servers, otherwise 0.",
       {.atLeast = 0, .atMost = 1024}, kvstore.hasServers() ? 1 : 0);
   auto shared = reader.maybeInteger("servers_per_process",
       "Number of servers that share a process, each in its own thread. For a machine with spare "
-      "cores. Does not change results. Absent: one.",
+      "cores. Does not change results. Default: each server has a process of its "
+      "own.",
       {.atLeast = 1, .atMost = 1024});
   // Roles that are threads share a process anyway.
   bool apart = config.launcher->word == LauncherKind::INLINE || shared == nullptr;
@@ -271,7 +272,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
     }
   }
   config.ssh = readCommand(reader, "ssh",
-      "The command of launcher `ssh`, with options of its own if need be: `\"ssh -i ~/key\"`. Its "
+      "The command of launcher `ssh`, which may have options: `\"ssh -i ~/key\"`. Its "
       "words are divided as a shell does it, with quotes, backslashes and `~`. Nothing else is "
       "expanded.");
   config.ports = readPorts(reader);
@@ -290,8 +291,8 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "someone on the path between two hosts. Does not change results.",
       false);
   config.mpirun = readCommand(reader, "mpirun",
-      "The command of launcher `mpi`, with options of its own if need be. Its words are divided as "
-      "those of `ssh`.");
+      "The command of launcher `mpi`, which may have options. It is divided into words as `ssh` "
+      "is.");
   config.startTimeout_s = reader.integer("start_timeout_s",
       "Seconds within which all roles must join. Otherwise the job fails, and the message names "
       "the missing roles.",

@@ -26,7 +26,7 @@ Expectation readExpectation(configs::Reader& reader, const ExpectedFigure& figur
   Expectation result;
   result.figure = &figure;
   KJ_IF_MAYBE(epoch,
-      reader.maybeInteger("epoch", "The epoch that the figure is taken from. Absent: the last.",
+      reader.maybeInteger("epoch", "The epoch that the figure is taken from. Default: the last.",
           {.atLeast = 1, .atMost = 1000000})) {
     result.epoch = uint(*epoch);
   }

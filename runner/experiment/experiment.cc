@@ -10,8 +10,7 @@ Experiment Experiment::read(configs::Reader& reader) {
   Experiment experiment;
   experiment.name = reader.text("name",
       "Names the folder of the runs. At most 100 letters, digits, `_`, `-` and `.`, starting with "
-      "a "
-      "letter or digit.");
+      "a letter or digit.");
   experiment.data = reader.section("data",
       "Which records are read, how many per step, and how images are augmented.",
       io::DataConfig::read);
@@ -55,7 +54,8 @@ Experiment Experiment::read(configs::Reader& reader) {
 
   // loadRuns() reads [sweep], and lays its values over the rest. Here it is read for the reference.
   reader.maybeSection("sweep",
-      "Makes the file stand for many runs: `grid` × `zip` × draws. Each run has its own folder, "
+      "Makes the file stand for many runs: every combination of a combination of `grid`, a row of "
+      "`zip` and a draw. Each run has its own folder, "
       "runs/<name>/<settings>-<digest>. Finished runs are not run again.",
       SweepConfig::read);
 

@@ -79,11 +79,10 @@ KubernetesConfig KubernetesConfig::read(configs::Reader& reader) {
   config.data = reader.maybeText("data",
       "The PersistentVolumeClaim with the data sets, which all pods read. They "
       "see it at the path `data.source`. Without `data.source`, `RUNNER_DATASETS` of the pods "
-      "names "
-      "it. Absent: each pod fetches the data set.");
+      "names it. Default: each pod fetches the data set.");
   KJ_IF_MAYBE(claim, config.data) checkName(reader, "data", *claim);
   config.memory = reader.maybeText("memory",
-      "The memory of each server and worker, such as `\"4Gi\"`. Absent: no request and no limit.");
+      "The memory of each server and worker, such as `\"4Gi\"`. Default: no request and no limit.");
   KJ_IF_MAYBE(text, config.memory) {
     // No role starts with less.
     constexpr double BYTES_MIN = 16e6;

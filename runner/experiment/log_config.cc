@@ -7,7 +7,7 @@ LogConfig LogConfig::read(configs::Reader& reader) {
   config.style = &reader.choose(
       "style", "The format of the lines in log.txt.", LOG_STYLES, kj::StringPtr("mxnet"));
   config.every = reader.integer("every",
-      "Number of steps between two speed lines of a worker. Absent: as in the system whose style "
+      "Number of steps between two speed lines of a worker. Default: as in the system whose style "
       "it is.",
       {.atLeast = 1, .atMost = 1000000000}, config.style->every);
   config.tensorboard = reader.flag("tensorboard",

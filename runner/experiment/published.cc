@@ -69,7 +69,7 @@ PublishedFigures readFigures(configs::Reader& reader) {
   PublishedFigures row;
   auto where = configs::leavesOf(reader.entries("where",
       "The runs that the row applies to, as dotted keys with their values: `{ \"cluster.workers\" "
-      "= 2 }`. Absent: all runs."));
+      "= 2 }`. Default: all runs."));
   row.where = where.releaseAsArray();
   KJ_IF_MAYBE(epoch,
       reader.maybeInteger("epoch",

@@ -291,18 +291,18 @@ SweepConfig SweepConfig::read(configs::Reader& reader) {
       "changes slowest.");
   config.zip = readKeys(reader, "zip",
       "Keys whose values are used together: the first value of each key, then the second of each, "
-      "and so on. With `grid`, each such row is combined with every combination of `grid`.");
+      "and so on. With `grid`, every combination of `grid` is run with each of these rows.");
   config.draw = readKeys(reader, "draw",
       "Keys whose values are drawn at random, each from a list or from a range without `count`. A "
-      "range is drawn from evenly, or evenly in the logarithm with scale `\"log\"`. Equal draws "
-      "become one run.");
+      "range is drawn from evenly, or evenly in the logarithm with scale `\"log\"`. If two draws "
+      "are equal, they make one run.");
   auto draws =
       reader.maybeInteger("draws", "Number of draws.", {.atLeast = 1, .atMost = int64_t(RUNS_MAX)});
   KJ_IF_MAYBE(n, draws) config.draws = *n;
   config.seed =
       reader.integer("seed", "The drawn values are a function of this number.", {.atLeast = 0}, 1);
   auto parallel = reader.maybeInteger("parallel_runs",
-      "Number of runs at the same time. Absent: as many as there are cores for all their threads. "
+      "Number of runs at the same time. Default: as many as there are cores for all their threads. "
       "Does not change results, except the order in which `stop` sees them.",
       {.atLeast = 1, .atMost = 1024});
   KJ_IF_MAYBE(n, parallel) config.parallelRuns = uint(*n);

@@ -60,7 +60,8 @@ void readOfGpus(configs::Reader& reader, TrainConfig& config) {
   if (reader.isManual() || reader.has("loss_scale")) {
     config.lossScale = reader.real("loss_scale",
         "For `fp16`: the mean loss of a batch is multiplied by this, and the gradients of "
-        "parameters are divided by it again. Small gradients on the way then do not become 0.",
+        "parameters are divided by it again. Small gradients inside the network then do not become "
+        "0.",
         {.above = 0}, LOSS_SCALE);
     if (!reader.isManual() && config.precision != nn::Precision::FP16) {
       reader.error("loss_scale", "only precision `fp16` has a `loss_scale`",
@@ -94,7 +95,7 @@ WeightAverageConfig WeightAverageConfig::read(configs::Reader& reader) {
 TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& conventions) {
   TrainConfig config;
   auto steps = reader.maybeInteger("steps",
-      "Number of updates after which the whole job ends, unless `epochs` end earlier. In "
+      "Number of updates after which the whole job ends, unless it reaches `epochs` earlier. In "
       "dist_async every push is an update, and each worker makes an equal share of them, rounded "
       "up.",
       {.atLeast = 1, .atMost = 1 << 30});

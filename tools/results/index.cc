@@ -93,7 +93,7 @@ IndexedRun readRun(configs::Reader& reader, const Known& known) {
   IndexedRun run;
   run.log = line(reader, "log", "Name of the log: `x` for `results/x.log.xz`.");
   KJ_IF_MAYBE(name,
-      maybeLine(reader, "name", "Name of the run in tables. Absent: the value of `log`.")) {
+      maybeLine(reader, "name", "Name of the run in tables. Default: the value of `log`.")) {
     run.name = kj::mv(*name);
   } else {
     run.name = kj::str(run.log);
@@ -109,7 +109,7 @@ IndexedRun readRun(configs::Reader& reader, const Known& known) {
   run.kvstore = line(reader, "kvstore", "The kvstore mode.");
   run.epochImages = reader
                         .maybeInteger("epoch_images",
-                            "Images per epoch of all workers together. Absent: the number of "
+                            "Images per epoch of all workers together. Default: the number of "
                             "training images of the data set.",
                             COUNT)
                         .orDefault(known.training);
@@ -151,7 +151,7 @@ IndexedExperiment readExperiment(
           .combine;
   experiment.epochs =
       KJ_MAP(epoch, reader.integers("epochs",
-                        "Epochs that the table shows if a log has them. Absent: all.", COUNT)) {
+                        "Epochs that the table shows if a log has them. Default: all.", COUNT)) {
     return uint(epoch);
   };
   auto knownHere = known;
