@@ -15,7 +15,11 @@ using kj::uint;
 
 // How long a test waits for something that must happen. It then fails, so that no test hangs.
 // Nothing that a test waits for takes a tenth of this time.
+#ifdef __SANITIZE_THREAD__
+constexpr uint PATIENCE_S = 600;  // programs take some ten times as long
+#else
 constexpr uint PATIENCE_S = 120;
+#endif
 
 // How a program ended, and all that it wrote.
 struct Ended {

@@ -424,13 +424,14 @@ void Shard::visitState(configs::StateVisitor& visitor) {
     }
     steps[i] = pushed.orDefault(0);
   }
-  visitor.floats("shard.values", values);
   visitor.floats("shard.optimizer", states);
   visitor.floats("shard.sums", sums);
   visitor.counts("shard.versions", versions);
   visitor.counts("shard.pushes", pushes);
   visitor.counts("shard.steps", steps);
   visitCounts(visitor);
+  // Last, because a checkpoint may leave them out: see runner/checkpoints/kept_parts.h.
+  visitor.floats("shard.values", values);
   for (size_t i: kj::indices(heldSlices)) {
     auto& held = heldSlices[i];
     held.version = versions[i];

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "configs/language/failure.h"
+#include "runner/checkpoints/kept_parts.h"
 
 namespace runner {
 
@@ -196,6 +197,8 @@ kj::Array<SavedPart> carriedShards(kj::ArrayPtr<const Bytes> parts, const rpc::P
   auto states = [&](rpc::SliceId id) { return floats(id) * stateArrays(slices[id]); };
   auto one = [](rpc::SliceId) { return sizeof(uint64_t); };
   bool haveSums = valuesOf(saved.shards[0], "shard.sums").size() > 0;
+  // Otherwise the file of weights has them. It does not depend on the number of shards.
+  bool haveValues = find(saved.shards[0], SHARD_VALUES) != nullptr;
 
   auto result = kj::heapArrayBuilder<SavedPart>(now.shards.size());
   for (auto shard: kj::indices(now.shards)) {
@@ -207,7 +210,6 @@ kj::Array<SavedPart> carriedShards(kj::ArrayPtr<const Bytes> parts, const rpc::P
       };
       saver.visit(name, type, pieces);
     };
-    addSlices("shard.values", Type::FLOAT32, floats);
     addSlices("shard.optimizer", Type::FLOAT32, states);
     if (haveSums) {
       addSlices("shard.sums", Type::FLOAT32, floats);
@@ -231,6 +233,7 @@ kj::Array<SavedPart> carriedShards(kj::ArrayPtr<const Bytes> parts, const rpc::P
       }
       add(saver, name, Type::UINT64, counts.asBytes());
     }
+    if (haveValues) addSlices(SHARD_VALUES, Type::FLOAT32, floats);
     result.add(saver.finish());
   }
   return result.finish();

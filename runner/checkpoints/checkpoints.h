@@ -13,7 +13,7 @@ namespace runner {
 using kj::uint;
 
 // The number of the format that this program writes and reads.
-constexpr uint CHECKPOINT_FORMAT = 4;
+constexpr uint CHECKPOINT_FORMAT = 5;
 
 // Where a run stood when it was saved.
 struct SavedPoint {

@@ -326,10 +326,10 @@ TEST_CASE("checkpoints: one of another format, experiment or step is refused") {
   CHECK(newestIn(folder, "4567").step() == 0);
   CHECK(contains(newestIn(folder, "4567").refused, "it belongs to another experiment"));
   auto whole = readFile(pathAt(folder, 4, "manifest.json"));
-  forge(folder, 4, "\"format\": 4", "\"format\": 77");
+  forge(folder, 4, "\"format\": 5", "\"format\": 77");
   CHECK(newestIn(folder).step() == 3);
   CHECK(contains(newestIn(folder).refused, "it has format 77 of program version "));
-  CHECK(contains(newestIn(folder).refused, ", and this program reads format 4"));
+  CHECK(contains(newestIn(folder).refused, ", and this program reads format 5"));
   writeFile(pathAt(folder, 4, "manifest.json"), whole);
   CHECK(newestIn(folder).step() == 4);
   KJ_SYSCALL(::rename(pathAt(folder, 4).cStr(), pathAt(folder, 5).cStr()));
@@ -344,12 +344,12 @@ TEST_CASE("whyForeign: names a checkpoint of another experiment or format, but n
   CHECK(whyForeign(folder, DIGEST) == nullptr);
   auto other = KJ_REQUIRE_NONNULL(whyForeign(folder, "4567"));
   CHECK(other == kj::str(pathAt(folder, 3), " belongs to another experiment"));
-  forge(folder, 3, "\"format\": 4", "\"format\": 77");
+  forge(folder, 3, "\"format\": 5", "\"format\": 77");
   auto newer = KJ_REQUIRE_NONNULL(whyForeign(folder, DIGEST));
   CHECK(contains(newer, kj::str(pathAt(folder, 3), " has format 77 of program version ")));
   writeAt(folder, 3);
   auto path = pathAt(folder, 3, "manifest.json");
-  writeFile(path, replaced(readFile(path), "\"format\": 4", "\"format\": 5"));
+  writeFile(path, replaced(readFile(path), "\"format\": 5", "\"format\": 6"));
   CHECK(whyForeign(folder, DIGEST) == nullptr);
 }
 

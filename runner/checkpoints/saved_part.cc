@@ -26,15 +26,21 @@ uint64_t sizeOf(kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) {
 
 }  // namespace
 
-void SavedPart::copy(uint64_t offset, kj::ArrayPtr<kj::byte> target) const {
-  KJ_REQUIRE(offset + target.size() <= size(), offset, target.size(), size());
-  for (auto source: {head.asPtr(), values.asPtr()}) {
+void copyPieces(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces, uint64_t offset,
+    kj::ArrayPtr<kj::byte> target) {
+  for (auto& source: pieces) {
     uint64_t from = kj::min(offset, source.size());
     uint64_t count = kj::min(source.size() - from, target.size());
     if (count > 0) memcpy(target.begin(), source.begin() + from, count);
     target = target.slice(count, target.size());
-    offset -= kj::min(offset, source.size());
+    offset -= from;
   }
+  KJ_REQUIRE(target.size() == 0, "the pieces are too short", target.size());
+}
+
+void SavedPart::copy(uint64_t offset, kj::ArrayPtr<kj::byte> target) const {
+  kj::ArrayPtr<const kj::byte> pieces[] = {head, values};
+  copyPieces(pieces, offset, target);
 }
 
 void PartSaver::visit(

@@ -11,13 +11,18 @@
 
 namespace runner {
 
+// Copies the bytes from `offset` on to `target`, from `pieces` that follow each other. `target`
+// must not reach beyond their end.
+void copyPieces(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces, uint64_t offset,
+    kj::ArrayPtr<kj::byte> target);
+
 // A file in memory, in the format of safetensors.h, of which each array is a tensor.
 struct SavedPart {
   kj::Array<kj::byte> head;
   kj::Array<kj::byte> values;
 
   uint64_t size() const { return head.size() + values.size(); }
-  // Copies the bytes from `offset` on to `target`, which must not reach beyond the end.
+  // See copyPieces().
   void copy(uint64_t offset, kj::ArrayPtr<kj::byte> target) const;
 };
 

@@ -15,6 +15,7 @@
 #include "rpc/wire/running_time.h"
 #include "rpc/wire/secret.h"
 #include "runner/checkpoints/checkpoints.h"
+#include "runner/checkpoints/kept_parts.h"
 #include "runner/experiment/experiment.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/job.capnp.h"
@@ -121,6 +122,12 @@ private:
     uint trainedEpoch = 0;           // the last epoch whose sums are final
 
     bool isWorkingMember() const { return role == Role::WORKER && isMember; }
+  };
+
+  // A shard's part of the checkpoint from which the run goes on.
+  struct SavedShard {
+    kj::Array<const kj::byte> file, weights;  // mapped
+    WholePart part;                           // refers to them
   };
 
   Seat& seatOf(Role role, uint index);
@@ -235,6 +242,8 @@ private:
   void readSaved(
       Seat& seat, PartName name, uint64_t offset, Session::SavedPartResults::Builder results);
 
+  SavedShard openShard(const FoundCheckpoint& checkpoint, PartName name) const;
+
   // Ends the job. The type DISCONNECTED says that another role knows more about the cause.
   void fail(kj::String reason, kj::Exception::Type type = kj::Exception::Type::FAILED);
   void taskFailed(kj::Exception&& exception) override;
@@ -294,7 +303,8 @@ private:
   kj::Vector<uint> newcomers;        // ranks that have not fetched yet what they begin with
   uint donor = 0;                    // the rank that sends what the newcomers begin with
   kj::Array<kj::byte> donated;
-  uint64_t stepsSkipped = 0;            // by members when they entered
+  kj::HashMap<uint, SavedShard> restoring;  // by shard, while its role fetches it
+  uint64_t stepsSkipped = 0;                // by members when they entered
   kj::Maybe<kj::Duration> waitsToJoin;  // since when a worker of `plan` is missing, by `running`
   uint joined = 0;                      // roles that have joined, of `expected`
   uint expected = 0;                    // roles that must join before the job starts

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "io/records/mapped_file.h"
 #include "runner/experiment/run_length.h"
 #include "runner/logs/role_names.h"
 #include "runner/roles/coordinator.h"
@@ -358,11 +359,28 @@ void Job::serveNewcomers() {
 void Job::readSaved(
     Seat& seat, PartName name, uint64_t offset, Session::SavedPartResults::Builder results) {
   if (seat.role == Role::WORKER && isNewcomer(seat.index)) {
-    if (copyPiece(donated, offset, results)) removeNewcomer(seat.index);
+    auto whole = donated.asPtr().asConst();
+    if (copyPiece(kj::arrayPtr(&whole, 1), offset, results)) removeNewcomer(seat.index);
     return;
   }
   auto& checkpoint = KJ_REQUIRE_NONNULL(from, "this run does not go on from a checkpoint");
-  readPiece(checkpoint.file(name.file()), offset, results);
+  if (name.kind != Part::SHARD) return readPiece(checkpoint.file(name.file()), offset, results);
+  auto& shard = restoring.findOrCreate(name.index, [&]() {
+    return decltype(restoring)::Entry{name.index, openShard(checkpoint, name)};
+  });
+  if (copyPiece(shard.part.pieces, offset, results)) restoring.erase(name.index);
+}
+
+Job::SavedShard Job::openShard(const FoundCheckpoint& checkpoint, PartName name) const {
+  auto placement = placementOf(experiment, graph);
+  KJ_REQUIRE(name.index < placement.shards.size(), "there is no such shard", name.index);
+  auto mapped = [](kj::StringPtr path) {
+    return io::mapFile(path, kj::str(path, " can no longer be read"));
+  };
+  auto file = mapped(checkpoint.file(name.file()));
+  auto weights = mapped(checkpoint.file(CHECKPOINT_WEIGHTS));
+  auto part = wholeShard(file, weights, placement, name.index);
+  return {kj::mv(file), kj::mv(weights), kj::mv(part)};
 }
 
 void Job::reportChange(

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "configs/language/failure.h"
+#include "runner/checkpoints/kept_parts.h"
 #include "runner/checkpoints/safetensors.h"
 #include "runner/checkpoints/weights.h"
 #include "runner/roles/disk_work.h"
@@ -84,29 +85,6 @@ kj::ArrayPtr<const float> floatsIn(
     return kj::arrayPtr(reinterpret_cast<const float*>(bytes.begin()), size);
   }
   configs::fail("it lacks the array `", name, "`");
-}
-
-struct KeptPart {
-  kj::Array<kj::byte> head;
-  kj::ArrayPtr<const kj::byte> values;
-};
-
-// Returns a worker's part as a checkpoint keeps it: without the parameters, if it has them. They
-// come last, and the file of weights has them, too.
-KeptPart withoutParameters(kj::ArrayPtr<const kj::byte> part, const FoundContents& contents) {
-  auto values = KJ_ASSERT_NONNULL(valuesIn(part));
-  kj::Vector<Tensor> kept;
-  uint64_t size = 0;
-  for (auto& array: contents.tensors) {
-    if (array.name == SENT_PARAMETERS) break;
-    if (array.values.begin() != values.begin() + size) configs::fail("its arrays are not in order");
-    kept.add(Tensor{kj::str(array.name), array.type, kj::str(array.shape), array.values.size()});
-    size += array.values.size();
-  }
-  auto notes = KJ_MAP(note, contents.notes) {
-    return Note{note.name, kj::str(note.text)};
-  };
-  return {safetensorsHead(notes, kept), values.slice(0, size)};
 }
 
 }  // namespace
@@ -276,19 +254,23 @@ kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
   uint workers = 0;
   for (auto& part: now.parts) {
     auto bytes = part.bytes.asPtr().asConst();
-    if (part.name.kind == Part::SHARD) {
+    bool isShard = part.name.kind == Part::SHARD;
+    if (isShard && parameters != nullptr) {
       files.add(CheckpointFile{part.name.file(), kj::arr(bytes)});
       continue;
     }
     auto contents = contentsOf(bytes);
-    auto& tensors = contents.tensors;
-    auto statistics = floatsIn(tensors, "program.statistics", graph.statisticsSize);
-    for (auto i: kj::indices(sums)) sums[i] += statistics[i];
-    // The first worker has them.
-    if (workers++ == 0 && tensors.size() > 0 && tensors.back().name == SENT_PARAMETERS) {
-      parameters = floatsIn(tensors, SENT_PARAMETERS, graph.parameters);
+    if (!isShard) {
+      auto& tensors = contents.tensors;
+      auto statistics = floatsIn(tensors, "program.statistics", graph.statisticsSize);
+      for (auto i: kj::indices(sums)) sums[i] += statistics[i];
+      // The first worker has them. Workers come before shards.
+      if (workers++ == 0 && tensors.size() > 0 && tensors.back().name == SENT_PARAMETERS) {
+        parameters = floatsIn(tensors, SENT_PARAMETERS, graph.parameters);
+      }
     }
-    auto kept = withoutParameters(bytes, contents);
+    // The file of weights has the parameters.
+    auto kept = withoutLast(bytes, contents, isShard ? SHARD_VALUES : SENT_PARAMETERS);
     heads.add(kj::mv(kept.head));
     files.add(
         CheckpointFile{part.name.file(), kj::arr(heads.back().asPtr().asConst(), kept.values)});
@@ -318,7 +300,7 @@ kj::Vector<kj::ArrayPtr<const kj::byte>> JobSaver::parametersIn(const Gathering&
     for (auto id: placement.shards[shard]) size += placement.slices[id].size;
     for (auto& part: now.parts) {
       if (!(part.name == PartName{Part::SHARD, shard})) continue;
-      left.add(floatsIn(tensorsIn(part.bytes), "shard.values", size));
+      left.add(floatsIn(tensorsIn(part.bytes), SHARD_VALUES, size));
     }
     KJ_REQUIRE(left.size() == shard + 1, "neither a worker nor the shards have sent parameters");
   }

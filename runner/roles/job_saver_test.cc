@@ -175,7 +175,7 @@ TEST_CASE("JobSaver: workers that have not begun the step stop there, and are al
   CHECK(KJ_ASSERT_NONNULL(found).point.step == 6);
 }
 
-TEST_CASE("JobSaver: the weights are the shards' values if no worker sends parameters") {
+TEST_CASE("JobSaver: only the weights have the shards' values if no worker sends parameters") {
   TestSaver job("shards", "cluster.servers=2");
   auto& graph = job.facts->graph;
   auto placement = placementOf(KJ_ASSERT_NONNULL(job.loaded.experiment), graph);
@@ -183,12 +183,14 @@ TEST_CASE("JobSaver: the weights are the shards' values if no worker sends param
   for (auto i: kj::indices(parameters)) parameters[i] = float(i);
   auto statistics = kj::heapArray<float>(graph.statisticsSize);
   job.gather(6);
+  uint64_t rested = 3;
   for (uint shard: {0u, 1u}) {
     kj::Vector<kj::ArrayPtr<float>> slices;
     for (auto id: placement.shards[shard]) {
       slices.add(placement.slices[id].of(parameters.asPtr()));
     }
     PartSaver part(0);
+    part.count("shard.rested", rested);
     part.floats("shard.values", slices);
     job.take({Part::SHARD, shard}, 6, part.finish());
   }
@@ -204,6 +206,10 @@ TEST_CASE("JobSaver: the weights are the shards' values if no worker sends param
   auto file = readWhole(kj::str(job.folder.checkpoints(), "/step-6/", CHECKPOINT_WEIGHTS), 1 << 24);
   auto values = KJ_REQUIRE_NONNULL(valuesIn(file.asBytes()));
   CHECK((values == parameters.asBytes()));
+  auto shard = readWhole(kj::str(job.folder.checkpoints(), "/step-6/shard-1.safetensors"), 1 << 24);
+  auto arrays = tensorsIn(shard.asBytes());
+  REQUIRE(arrays.size() == 1);
+  CHECK(arrays[0].name == "shard.rested");
 }
 
 TEST_CASE("JobSaver: a checkpoint that cannot be written does not prevent the next one") {

@@ -137,13 +137,15 @@ void readPiece(kj::StringPtr path, uint64_t offset, Session::SavedPartResults::B
   results.setTotal(size);
 }
 
-bool copyPiece(kj::ArrayPtr<const kj::byte> part, uint64_t offset,
+bool copyPiece(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces, uint64_t offset,
     Session::SavedPartResults::Builder results) {
-  KJ_REQUIRE(offset < part.size(), "a role asks for a piece behind the end of its part", offset);
-  auto end = kj::min(offset + PIECE_BYTES, part.size());
-  results.setBytes(part.slice(offset, end));
-  results.setTotal(part.size());
-  return end == part.size();
+  uint64_t size = 0;
+  for (auto& piece: pieces) size += piece.size();
+  KJ_REQUIRE(offset < size, "a role asks for a piece behind the end of its part", offset, size);
+  auto bytes = results.initBytes(kj::min(PIECE_BYTES, size - offset));
+  copyPieces(pieces, offset, bytes);
+  results.setTotal(size);
+  return offset + bytes.size() == size;
 }
 
 }  // namespace runner

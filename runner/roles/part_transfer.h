@@ -48,8 +48,9 @@ kj::Promise<kj::Array<kj::byte>> fetchPart(Session::Client session, PartName nam
 // Writes to `results` the piece of the file at `path` that begins at `offset`. Throws with path and
 // cause.
 void readPiece(kj::StringPtr path, uint64_t offset, Session::SavedPartResults::Builder results);
-// The same of a part in memory. Returns whether it is the last piece.
-bool copyPiece(
-    kj::ArrayPtr<const kj::byte> part, uint64_t offset, Session::SavedPartResults::Builder results);
+// The same of a part in memory, whose `pieces` follow each other. Returns whether it was the last
+// piece for `results`.
+bool copyPiece(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces, uint64_t offset,
+    Session::SavedPartResults::Builder results);
 
 }  // namespace runner

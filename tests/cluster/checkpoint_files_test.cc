@@ -77,6 +77,19 @@ TEST_CASE("checkpoints.md: describes every array of every mode") {
   check(MLP, {"kvstore.update=worker"}, "store.parameters");
 }
 
+TEST_CASE("a checkpoint has each parameter once if workers and servers have the same ones") {
+  auto filesWithValues = [](Settings settings) {
+    kj::Vector<kj::String> files;
+    for (auto& row: rowsOf(inspect(trainBriefly(MLP, settings).folder).output)) {
+      if (row[1] == "shard.values") files.add(kj::mv(row[0]));
+    }
+    return kj::strArray(files, " ");
+  };
+  CHECK(filesWithValues(nullptr) == "");
+  CHECK(filesWithValues({"kvstore.mode=allreduce", "cluster.servers=0"}) == "");
+  CHECK(filesWithValues({"kvstore.mode=easgd"}) == "shard-0.safetensors shard-1.safetensors");
+}
+
 TEST_CASE("runner inspect: shows when a checkpoint was made, and its arrays") {
   auto run = trainBriefly(BATCH_NORM);
   auto shown = inspect(run.folder);

@@ -375,7 +375,7 @@ TEST_CASE("a run that keeps its best weights only since a resume says which it l
 
 TEST_CASE("a run goes on if cluster.on_loss or cluster.elastic has changed") {
   // A worker that may be lost cannot keep the best weights.
-  constexpr kj::StringPtr SETTINGS[] = {"checkpoint.keep_best=false"_kj};
+  constexpr kj::StringPtr SETTINGS[] = {"checkpoint.keep_best=false"_kj, "train.epochs=6"_kj};
   ResumableRun undisturbed(SETTINGS);
   auto unbroken = undisturbed.train();
   ResumableRun run(SETTINGS);

@@ -1,4 +1,5 @@
-// A checkpoint: its manifest, or a file of arrays in it. The first byte says which.
+// A checkpoint: its manifest, a file of arrays in it, or the file of a shard. The first byte says
+// which.
 #include "runner/checkpoints/checkpoints.h"
 
 #include <kj/encoding.h>
@@ -7,7 +8,9 @@
 
 #include "configs/language/state_visitor.h"
 #include "io/checksum.h"
+#include "rpc/placement.h"
 #include "runner/checkpoints/array_figures.h"
+#include "runner/checkpoints/kept_parts.h"
 #include "runner/checkpoints/safetensors.h"
 #include "runner/checkpoints/saved_files.h"
 #include "runner/checkpoints/saved_part.h"
@@ -65,6 +68,24 @@ void readArrays(Bytes bytes) {
   loader.finish();
 }
 
+// Puts a shard's part together: the same bytes are its file and the file of weights.
+void readShard(Bytes bytes) {
+  rpc::Key keys[] = {{kj::str("a"), 0, 5}, {kj::str("b"), 5, 3}};
+  auto placement = rpc::place(keys, 16, 2, rpc::PLACEMENTS[0]);
+  for (uint shard: {0u, 1u}) {
+    auto part = runner::wholeShard(bytes, bytes, placement, shard);
+    uint64_t size = 0;
+    for (auto& piece: part.pieces) size += piece.size();
+    auto whole = kj::heapArray<kj::byte>(size);
+    runner::copyPieces(part.pieces, 0, whole);
+    bool hasValues = false;
+    for (auto& array: runner::tensorsIn(whole)) {
+      hasValues = hasValues || array.name == runner::SHARD_VALUES;
+    }
+    must(hasValues, "the part of a shard lacks its values");
+  }
+}
+
 }  // namespace
 
 void feed(Bytes input) {
@@ -73,7 +94,9 @@ void feed(Bytes input) {
   auto rest = dice.all();
   if (choice % 2 == 0) return readManifest(rest.asChars());
   // Aligned, as in the memory that a file is read into.
-  readArrays(kj::heapArray(rest));
+  auto bytes = kj::heapArray(rest);
+  if (choice % 4 == 3) return readShard(bytes);
+  readArrays(bytes);
 }
 
 }  // namespace fuzz

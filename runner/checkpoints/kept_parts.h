@@ -1,0 +1,41 @@
+// runner/checkpoints/kept_parts.h: parts as a checkpoint keeps them, without the parameters that
+// its file of weights has, too. Pure.
+#pragma once
+
+#include <kj/array.h>
+
+#include "rpc/placement.h"
+#include "runner/checkpoints/safetensors.h"
+
+namespace runner {
+
+using kj::uint;
+
+// The last array of a shard's part: its share of the parameters. The file of the part lacks this
+// array if the workers compute with the same values. The file of weights has them then.
+constexpr kj::StringPtr SHARD_VALUES = "shard.values"_kj;
+
+// A part without its last array, as a file.
+struct KeptPart {
+  kj::Array<kj::byte> head;
+  kj::ArrayPtr<const kj::byte> values;  // refer to the part
+};
+
+// Returns `part`, whose contents are `contents`, without its last array if this has the name
+// `last`. Throws if its arrays are not in order.
+KeptPart withoutLast(
+    kj::ArrayPtr<const kj::byte> part, const FoundContents& contents, kj::StringPtr last);
+
+// A part that is put together from files.
+struct WholePart {
+  kj::Array<kj::byte> head;
+  // All bytes of the part, one piece after the other. They refer to `head` and to the files.
+  kj::Array<kj::ArrayPtr<const kj::byte>> pieces;
+};
+
+// Returns the whole part of `shard` from its file, and from the file of weights if its values are
+// there. Throws if they are not.
+WholePart wholeShard(kj::ArrayPtr<const kj::byte> file, kj::ArrayPtr<const kj::byte> weights,
+    const rpc::Placement& placement, uint shard);
+
+}  // namespace runner
