@@ -1,9 +1,11 @@
 // Debian's KJ and GCC's OpenMP library are not instrumented, and they wait by futexes of their own.
 // ThreadSanitizer would see none of the order that they make: promises across threads are built on
-// KJ's mutexes, and the CPU backend on OpenMP's parallel regions. The linker puts these functions
+// KJ's mutexes, objects of several threads on its counts of references, and the CPU backend on
+// OpenMP's parallel regions. The linker puts these functions
 // in between (--wrap, in tests/BUILD). They tell the sanitizer who waits for whom. Linked under
 // --config=tsan alone.
 #include <kj/mutex.h>
+#include <kj/refcount.h>
 #include <sanitizer/tsan_interface.h>
 
 namespace {
@@ -63,6 +65,20 @@ void wrappedWait(Mutex& mutex, Mutex::Predicate& predicate, kj::Maybe<kj::Durati
   __tsan_mutex_pre_lock(&mutex, 0);
   realWait(mutex, predicate, timeout, location);
   __tsan_mutex_post_lock(&mutex, 0, 0);
+}
+
+// Whoever gives up the last reference to an object deletes it, after all others have given up
+// theirs.
+void realDispose(const kj::AtomicRefcounted& object, void* pointer)  //
+    asm("__real__ZNK2kj16AtomicRefcounted11disposeImplEPv");
+void wrappedDispose(const kj::AtomicRefcounted& object, void* pointer)  //
+    asm("__wrap__ZNK2kj16AtomicRefcounted11disposeImplEPv");
+
+void wrappedDispose(const kj::AtomicRefcounted& object, void* pointer) {
+  auto place = const_cast<kj::AtomicRefcounted*>(&object);
+  __tsan_release(place);
+  __tsan_acquire(place);
+  realDispose(object, pointer);
 }
 
 extern "C" {
