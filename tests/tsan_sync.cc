@@ -1,9 +1,8 @@
 // Debian's KJ and GCC's OpenMP library are not instrumented, and they wait by futexes of their own.
 // ThreadSanitizer would see none of the order that they make: promises across threads are built on
 // KJ's mutexes, objects of several threads on its counts of references, and the CPU backend on
-// OpenMP's parallel regions. The linker puts these functions
-// in between (--wrap, in tests/BUILD). They tell the sanitizer who waits for whom. Linked under
-// --config=tsan alone.
+// OpenMP's parallel regions. The linker puts these functions in between (--wrap, in tests/BUILD).
+// They tell the sanitizer who waits for whom. Linked under --config=tsan alone.
 #include <kj/mutex.h>
 #include <kj/refcount.h>
 #include <sanitizer/tsan_interface.h>

@@ -71,8 +71,9 @@ void check(const RecordDb& db, RecordReader& reader, JpegDecoder& decoder, uint6
 
 RecordSums checkRecords(const RecordDb& db, Progress& progress) {
   kj::MutexGuarded<Found> found;
-  found.lockExclusive()->sums.imagesOfClass = kj::heapArray<uint64_t>(db.classes());
-  for (auto& count: found.lockExclusive()->sums.imagesOfClass) count = 0;
+  auto& counts = found.getWithoutLock().sums.imagesOfClass;
+  counts = kj::heapArray<uint64_t>(db.classes());
+  for (auto& count: counts) count = 0;
   std::atomic<uint64_t> next{0};
   auto work = [&](kj::FunctionParam<void(uint64_t)> done) {
     auto reader = RecordReader::open(db);
@@ -91,8 +92,9 @@ RecordSums checkRecords(const RecordDb& db, Progress& progress) {
     }
     work([&](uint64_t at) { progress("checking records", at, db.count()); });
   }
-  auto sums = kj::mv(found.lockExclusive()->sums);
-  for (auto& problem: found.lockExclusive()->problems) sums.problems.add(kj::mv(problem.sentence));
+  auto& all = found.getWithoutLock();
+  auto sums = kj::mv(all.sums);
+  for (auto& problem: all.problems) sums.problems.add(kj::mv(problem.sentence));
   sums.hasItsDigest = hasItsDigest(db, progress);
   return sums;
 }

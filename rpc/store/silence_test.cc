@@ -112,7 +112,8 @@ TEST_CASE(
   for (uint64_t step = 0; step < STEPS; step++) {
     worker.store->await(step, 0, placement.parameters());
     if (step == 2) {
-      for (auto socket: *sockets.lockExclusive()) dropArriving(socket);
+      auto all = sockets.lockExclusive();
+      for (auto socket: *all) dropArriving(socket);
     }
     worker.store->push(step, 0, placement.parameters());
   }
