@@ -19,12 +19,17 @@ namespace runner {
 
 namespace {
 
-// Whether the launcher has written the file of this experiment to the folder.
+// Whether the file in the folder of a run that has not begun is that of this experiment.
 bool isOf(const LoadedExperiment& loaded, const RunFolder& folder) {
-  constexpr uint64_t BYTES_MAX = 1 << 24;
-  kj::String text;
-  auto read = [&]() { text = readRegular(folder.experiment(), BYTES_MAX); };
-  return kj::runCatchingExceptions(read) == nullptr && text == loaded.resolved;
+  bool result = false;
+  // A folder without the file, or with that of another version, has another experiment.
+  kj::runCatchingExceptions([&]() {
+    auto written = loadExperiment(folder.experiment(), nullptr);
+    if (written.experiment == nullptr) return;
+    addRecords(written);
+    result = written.digest == loaded.digest;
+  });
+  return result;
 }
 
 // Returns the experiment in the folder of a run, if that run may go on as `loaded`.
