@@ -18,6 +18,11 @@
 
 namespace tests {
 
+const uint PATIENCE_S = []() {
+  auto set = ::getenv("PATIENCE_S");
+  return set == nullptr ? 120u : uint(::atoi(set));
+}();
+
 namespace {
 
 struct Pipe {
