@@ -109,6 +109,7 @@ void reportSyntax(const Source& source, const toml::parse_error& error, Diagnost
 
 // Returns the tree of `source`, or null after reporting a syntax error.
 kj::Maybe<Table> parseSource(const Source& source, Diagnostics& diagnostics) {
+  if (reportLongKey(source, diagnostics)) return nullptr;
   auto result = toml::parse(std::string_view(source.text.cStr(), source.text.size()));
   if (!result) {
     reportSyntax(source, result.error(), diagnostics);
@@ -352,6 +353,7 @@ kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
   if (text.findFirst('\n') != nullptr) return wrong("the text has more than one line");
   size_t equals = text.findFirst('=').orDefault(text.size());
   if (equals == text.size()) return wrong("the value is missing");
+  if (reportLongKey(source, diagnostics)) return nullptr;
 
   auto result = toml::parse(std::string_view(text.cStr(), text.size()));
   if (result) {
@@ -501,6 +503,7 @@ kj::Maybe<Entry> parseValues(
         kj::str("write ", option, " section.key=value,value"));
     return nullptr;
   }
+  if (reportLongKey(source, diagnostics)) return nullptr;
   List list;
   size_t begin = equals + 1;
   for (size_t end: endsOfValues(source.text.slice(begin))) {

@@ -417,6 +417,24 @@ TEST_CASE("load: throws only if the file itself cannot be read") {
         "file has at most 1048576. Name the .toml file");
 }
 
+TEST_CASE("parse: refuses keys with very many parts, and values that are nested very deeply") {
+  auto deep = kj::str("a", kj::strArray(kj::repeat(".b"_kj, 100000), ""));
+  const doctest::Contains message("error: this key has more than 256 parts\n");
+  const kj::String refused[] = {kj::str(deep, " = 1\n"), kj::str("x = 1\n[", deep, "]\n"),
+      kj::str("x = {", deep, " = 1}\n"), kj::str("x = \"\\\"\" # '\n", deep, " = 1\n")};
+  for (auto& text: refused) CHECK(errorsOf(text) == message);
+  const kj::String right[] = {kj::str("x = \"", deep, "\"\n"), kj::str("# ", deep, "\n"),
+      kj::str("x = [0.1", kj::strArray(kj::repeat(", 0.1"_kj, 1000), ""), "]\n")};
+  for (auto& text: right) CHECK(errorsOf(text) == "");
+  Loaded loaded;
+  auto set = kj::str(deep, "=1");
+  const kj::StringPtr overrides[] = {set};
+  loaded.write("x.toml", "name = 'x'\n").read("x.toml", overrides);
+  CHECK(loaded.errors() == message);
+  auto lists = kj::str("x = ", kj::strArray(kj::repeat("["_kj, 1000), ""), "\n");
+  CHECK(errorsOf(lists) == doctest::Contains("error: lists and tables are nested too deeply here"));
+}
+
 TEST_CASE("load: lays --set over the file, in TOML or as a bare string") {
   Loaded loaded;
   const kj::StringPtr overrides[] = {"data.batch_size=64", "data.dataset = mnist ",

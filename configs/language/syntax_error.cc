@@ -220,6 +220,35 @@ constexpr const char* INTEGER_OUT_OF_RANGE = "not representable in 64 bits";
 
 }  // namespace
 
+bool reportLongKey(const Source& source, Diagnostics& diagnostics) {
+  char quote = 0;
+  uint parts = 1;
+  for (size_t i = 0; i < source.text.size(); ++i) {
+    char c = source.text[i];
+    if (c == '\n') {
+      quote = 0;
+      parts = 1;
+    } else if (quote != 0) {
+      if (c == '\\' && quote == '"') {
+        ++i;
+      } else if (c == quote) {
+        quote = 0;
+      }
+    } else if (c == '"' || c == '\'' || c == '#') {
+      quote = c;  // a comment has no quote that ends it
+    } else if (c == '.') {
+      if (++parts <= KEY_PARTS_MAX) continue;
+      diagnostics.error(spanAt(source, i),
+          kj::str("this key has more than ", KEY_PARTS_MAX, " parts"),
+          "configs/REFERENCE.md lists all keys");
+      return true;
+    } else if (!isKeyCharacter(c) && !isSpace(c)) {
+      parts = 1;
+    }
+  }
+  return false;
+}
+
 bool isOutOfRange(kj::StringPtr description) {
   return contains(description, REAL_OUT_OF_RANGE) || contains(description, INTEGER_OUT_OF_RANGE);
 }
@@ -279,6 +308,8 @@ void reportSyntax(const Source& source, uint lineNumber, uint column, kj::String
         "close it with the quote that it began with");
   } else if (contains(what, "utf-8")) {
     diagnostics.error(span, "this is not UTF-8 text");
+  } else if (contains(what, "TOML_MAX_NESTED_VALUES")) {
+    diagnostics.error(span, "lists and tables are nested too deeply here: at most 256 levels");
   } else {
     diagnostics.error(span, kj::str("this is not TOML: ", what));
   }

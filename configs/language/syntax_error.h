@@ -13,6 +13,14 @@ namespace configs {
 void reportSyntax(const Source& source, uint line, uint column, kj::StringPtr description,
     Diagnostics& diagnostics);
 
+// The most parts of a key: `a.b.c` has three.
+constexpr uint KEY_PARTS_MAX = 256;
+
+// Reports a key, or a header, with too many parts, and returns whether `source` has one. Each part
+// is a table inside of the one before it, and functions that walk through tables would overflow the
+// stack. toml++ limits only how deeply values are nested.
+bool reportLongKey(const Source& source, Diagnostics& diagnostics);
+
 // Whether `description`, a message of toml++, says that a number is too large for its type.
 bool isOutOfRange(kj::StringPtr description);
 

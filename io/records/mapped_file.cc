@@ -82,7 +82,8 @@ void forget(Mapping& mapping) {
 }
 
 kj::AutoCloseFd openToRead(kj::StringPtr path) {
-  int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  // Opening a FIFO would wait for its writer.
+  int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) configs::fail("it cannot be opened: ", strerror(errno));
   return kj::AutoCloseFd(fd);
 }

@@ -97,7 +97,9 @@ namespace {
 // another process has the lock.
 kj::Maybe<kj::AutoCloseFd> lockIfPossible(const RunFolder& folder) {
   kj::Maybe<kj::AutoCloseFd> lock = kj::AutoCloseFd();
-  kj::runCatchingExceptions([&]() { lock = lockOf(folder); });
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { lock = lockOf(folder); })) {
+    if (e->getType() != kj::Exception::Type::UNIMPLEMENTED) kj::throwFatalException(kj::mv(*e));
+  }
   return lock;
 }
 

@@ -2,9 +2,11 @@
 
 #include <math.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "configs/language/random.h"
+#include "configs/language/syntax_error.h"
 #include "runner/experiment/differences.h"
 
 namespace runner {
@@ -156,6 +158,12 @@ kj::Maybe<SweptKey> readKey(
       reader.diagnostics().error(entry.keySpan, kj::str("`", word, "` cannot be swept"),
           "sweep keys that the result of a run depends on");
     }
+  }
+  // Each part becomes a table in the one before it.
+  if (std::count(entry.key.begin(), entry.key.end(), '.') >= configs::KEY_PARTS_MAX) {
+    reader.diagnostics().error(entry.keySpan,
+        kj::str("this key has more than ", configs::KEY_PARTS_MAX, " parts"),
+        "configs/REFERENCE.md lists all keys");
   }
   if (reader.diagnostics().count() > before) return nullptr;
   return kj::mv(key);

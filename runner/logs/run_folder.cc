@@ -217,7 +217,10 @@ kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder) {
   kj::AutoCloseFd fd(raw);
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) {
-      configs::fail("cannot lock ", name, ": ", strerror(errno), "; ", otherRuns());
+      bool hasNoLocks = errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS;
+      kj::throwFatalException(kj::Exception(
+          hasNoLocks ? kj::Exception::Type::UNIMPLEMENTED : kj::Exception::Type::FAILED, __FILE__,
+          __LINE__, kj::str("cannot lock ", name, ": ", strerror(errno), "; ", otherRuns())));
     }
     // A process that calls isHeld() shares the lock for a moment. Only a holder does not share it.
     if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return nullptr;

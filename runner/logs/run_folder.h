@@ -87,7 +87,7 @@ void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names
 
 // Takes the lock of `folder`, and makes the folder if necessary. Null if another process, or
 // another descriptor of this one, has the lock. The lock is released when the descriptor closes.
-// Throws with path, cause and way out.
+// Throws with path, cause and way out: UNIMPLEMENTED if the file system has no locks.
 kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder);
 
 // Whether another process, or another object of this one, has that lock now. Changes nothing in the

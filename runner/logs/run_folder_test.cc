@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/thread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -92,6 +93,14 @@ TEST_CASE("isHeld: is true while somebody holds the folder's lock, and does not 
   uint refused = 0;
   for (uint i = 0; i < 2000; i++) refused += lockOf(folder) == nullptr;
   CHECK(refused == 0);
+}
+
+TEST_CASE("lockOf: a lock that cannot be opened is an error, and not a file system without locks") {
+  RunFolder folder{tests::newFolder()};
+  KJ_SYSCALL(::mkdir(kj::str(folder.path, "/.lock").cStr(), 0700));
+  auto e = KJ_REQUIRE_NONNULL(kj::runCatchingExceptions([&]() { lockOf(folder); }));
+  CHECK(e.getType() == kj::Exception::Type::FAILED);
+  CHECK(tests::contains(e.getDescription(), "/.lock: Is a directory"));
 }
 
 TEST_CASE(

@@ -233,6 +233,12 @@ TEST_CASE("loadRuns: one wrong value of a range is named alone, unless only some
   CHECK(tests::contains(key, "(in 2 runs, for example kind=adam,momentum=0.1)\n"));
 }
 
+TEST_CASE("loadRuns: refuses a key with very many parts") {
+  auto deep = kj::str("a", kj::strArray(kj::repeat(".b"_kj, 100000), ""));
+  auto errors = load(kj::str("[sweep]\ngrid = { \"", deep, "\" = [1, 2] }\n")).errors;
+  CHECK(tests::contains(errors, "error: this key has more than 256 parts\n"));
+}
+
 TEST_CASE("loadRuns: a file without a sweep is one run with the digest of the file") {
   auto all = load("");
   REQUIRE(all.runs.size() == 1);

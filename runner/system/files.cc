@@ -289,7 +289,8 @@ kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax) {
 }
 
 kj::String lastLineOf(kj::StringPtr path) {
-  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  // Opening a FIFO would wait for its writer.
+  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (raw < 0 && errno == ENOENT) return nullptr;
   if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
   kj::AutoCloseFd fd(raw);

@@ -521,6 +521,12 @@ TEST_CASE("--resume is refused while another process works on the run") {
   checkFailed(ended, {why});
   checkFailed(run.start({RESUME, "--detach"})->wait(), {why});
   CHECK(working->waitForOutput("Epoch[1]"));
+  // Nobody can see then whether a process works on the run.
+  auto lock = kj::str(run.folder, "/.lock");
+  KJ_SYSCALL(::unlink(lock.cStr()));
+  KJ_SYSCALL(::mkdir(lock.cStr(), 0700));
+  checkFailed(run.start({RESUME})->wait(), {lock, "Is a directory"});
+  CHECK(working->waitForOutput("Epoch[2]"));
 }
 
 }  // namespace
