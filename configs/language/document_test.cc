@@ -421,9 +421,11 @@ TEST_CASE("parse: refuses keys with very many parts, and values that are nested 
   auto deep = kj::str("a", kj::strArray(kj::repeat(".b"_kj, 100000), ""));
   const doctest::Contains message("error: this key has more than 256 parts\n");
   const kj::String refused[] = {kj::str(deep, " = 1\n"), kj::str("x = 1\n[", deep, "]\n"),
-      kj::str("x = {", deep, " = 1}\n"), kj::str("x = \"\\\"\" # '\n", deep, " = 1\n")};
+      kj::str("x = {", deep, " = 1}\n"), kj::str("x = '''\n'''\n", deep, " = 1\n"),
+      kj::str("\"\".", deep, " = 1\n"), kj::str("x = \"\\\"\" # '\n", deep, " = 1\n")};
   for (auto& text: refused) CHECK(errorsOf(text) == message);
-  const kj::String right[] = {kj::str("x = \"", deep, "\"\n"), kj::str("# ", deep, "\n"),
+  const kj::String right[] = {kj::str("x = \"", deep, "\"\n"), kj::str("# a # ", deep, "\n"),
+      kj::str("x = \"\"\"a \"\n", deep, "\n\"\"\"\n"),
       kj::str("x = [0.1", kj::strArray(kj::repeat(", 0.1"_kj, 1000), ""), "]\n")};
   for (auto& text: right) CHECK(errorsOf(text) == "");
   Loaded loaded;

@@ -221,21 +221,30 @@ constexpr const char* INTEGER_OUT_OF_RANGE = "not representable in 64 bits";
 }  // namespace
 
 bool reportLongKey(const Source& source, Diagnostics& diagnostics) {
-  char quote = 0;
+  auto& text = source.text;
+  auto isTriple = [&](size_t i) { return text[i] == text[i + 1] && text[i] == text[i + 2]; };
+  char quote = 0;         // that ends the present string. In a comment: the end of the line
+  bool hasLines = false;  // whether that string may have several lines
   uint parts = 1;
-  for (size_t i = 0; i < source.text.size(); ++i) {
-    char c = source.text[i];
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
     if (c == '\n') {
-      quote = 0;
+      if (!hasLines) quote = 0;
       parts = 1;
     } else if (quote != 0) {
       if (c == '\\' && quote == '"') {
         ++i;
-      } else if (c == quote) {
+      } else if (c == quote && (!hasLines || isTriple(i))) {
+        if (hasLines) i += 2;
         quote = 0;
+        hasLines = false;
       }
-    } else if (c == '"' || c == '\'' || c == '#') {
-      quote = c;  // a comment has no quote that ends it
+    } else if (c == '#') {
+      quote = '\n';
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+      hasLines = isTriple(i);
+      if (hasLines) i += 2;
     } else if (c == '.') {
       if (++parts <= KEY_PARTS_MAX) continue;
       diagnostics.error(spanAt(source, i),
