@@ -27,6 +27,9 @@ struct Presence {
 // runs. Any thread.
 const Presence& presence();
 
+// What presence() asks at its first call, with all signals blocked.
+Presence findGpus();
+
 // Returns why `cuda:<index>` cannot be used, in a few words. Null if it can.
 kj::Maybe<kj::String> whyNot(const Presence& presence, uint index);
 

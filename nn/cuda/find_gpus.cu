@@ -23,7 +23,9 @@ kj::String whyInsufficient() {
       "the driver supports CUDA ", release(driver), ", but the program was built with ", release(built));
 }
 
-Presence find() {
+}  // namespace
+
+Presence findGpus() {
   int count = 0;  // left as it is on error
   auto error = cudaGetDeviceCount(&count);
   if (error == cudaErrorInsufficientDriver) {
@@ -44,13 +46,6 @@ Presence find() {
     gpus.add(Gpu{kj::str(about.name), about.totalGlobalMem, uint(about.major), uint(about.minor)});
   }
   return {gpus.releaseAsArray(), nullptr};
-}
-
-}  // namespace
-
-const Presence& presence() {
-  static const Presence FOUND = find();
-  return FOUND;
 }
 
 }  // namespace nn::cuda
