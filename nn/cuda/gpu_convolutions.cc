@@ -1,11 +1,11 @@
 #include "nn/cuda/gpu_convolutions.h"
 
-#include <cuda_runtime_api.h>
 #include <kj/debug.h>
 
 #include "configs/language/environment.h"
 #include "configs/language/failure.h"
 #include "configs/language/warning.h"
+#include "nn/cuda/runtime_status.h"
 
 namespace nn::cuda {
 
@@ -17,12 +17,6 @@ constexpr uint MEASURED_RUNS = 3;  // one after another
 // Operands are filled with this byte. It makes small numbers. Zeros would take less power than
 // usual values, and so less time.
 constexpr int MEASURED_BYTE = 0x3c;
-
-void check(cudaError_t status, kj::StringPtr what) {
-  if (status == cudaSuccess) return;
-  configs::fail(
-      "GPU: cannot ", what, ": ", cudaGetErrorName(status), ": ", cudaGetErrorString(status));
-}
 
 // Returns the cache folder, or one in memory if there is none that can be written.
 kj::Own<const kj::Directory> openCache() {

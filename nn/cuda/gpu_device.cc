@@ -1,24 +1,15 @@
 #include "nn/cuda/gpu_device.h"
 
-#include <cuda_runtime_api.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
 
-#include "configs/language/failure.h"
 #include "nn/cuda/gpu_convolutions.h"
 #include "nn/cuda/launch.h"
+#include "nn/cuda/runtime_status.h"
 
 namespace nn::cuda {
 
 namespace {
-
-// Throws if `status` is an error. The message says what failed, and why in the words of the
-// runtime.
-void check(cudaError_t status, kj::StringPtr what) {
-  if (status == cudaSuccess) return;
-  configs::fail(
-      "GPU: cannot ", what, ": ", cudaGetErrorName(status), ": ", cudaGetErrorString(status));
-}
 
 class DeviceMemory final: public Memory {
 public:

@@ -44,6 +44,14 @@ public:
     allLogits = zeros(size_t(images) * graph.classes);
   }
 
+  // After a failure, copies into the memory of the host may still be under way.
+  ~CudaGroup() noexcept(false) {
+    for (auto& member: members) {
+      kj::runCatchingExceptions([&]() { member.device.finish(); });
+    }
+  }
+  KJ_DISALLOW_COPY(CudaGroup);
+
   kj::ArrayPtr<float> parameters() override { return flat(*parametersMemory); }
   kj::ArrayPtr<float> gradients() override { return flat(*gradientsMemory); }
 

@@ -1,21 +1,25 @@
 #include "nn/cuda/presence.h"
 
-#include <kj/common.h>
+#include <kj/thread.h>
 #include <signal.h>
 
 namespace nn::cuda {
 
 namespace {
 
-// Asks with all signals blocked, because NVIDIA's libraries start threads, which block what the
+// Asks on a thread that blocks all signals. NVIDIA's libraries start threads, which block what the
 // thread that calls them blocks. Otherwise they would take signals that are for the program: a
-// launcher would not notice that a role has ended, or that somebody pressed Ctrl-C.
+// launcher would not notice that a role has ended, or that somebody pressed Ctrl-C. The thread that
+// calls this stays open to signals, because the driver may take seconds.
 Presence findUndisturbed() {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, &before);
-  KJ_DEFER(::pthread_sigmask(SIG_SETMASK, &before, nullptr));
-  return findGpus();
+  Presence found;
+  kj::Thread([&found]() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    found = findGpus();
+  });
+  return found;
 }
 
 }  // namespace

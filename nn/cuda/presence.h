@@ -27,7 +27,7 @@ struct Presence {
 // runs. Any thread.
 const Presence& presence();
 
-// What presence() asks at its first call, with all signals blocked.
+// What presence() asks at its first call, on a thread that blocks all signals.
 Presence findGpus();
 
 // Returns why `cuda:<index>` cannot be used, in a few words. Null if it can.

@@ -33,7 +33,7 @@ TEST_CASE("Presence: a GPU that is not there, or too old, is refused with the re
   CHECK(why(none, 0) == "no GPU found (no driver)");
   CHECK(why(present(9), 0) == "it can");
   CHECK(why(present(10), 0) == "it can");
-  CHECK(why(present(9), 1) == "the last GPU of this machine is cuda:0");
+  CHECK(why(present(9), 1) == "the last GPU that this process may use is cuda:0");
   CHECK(why(present(8), 0) == "A GPU has compute capability 8.0, and the program needs 9.0");
 }
 

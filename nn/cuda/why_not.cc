@@ -8,7 +8,7 @@ constexpr uint LEAST_MAJOR = 9;
 kj::Maybe<kj::String> whyNot(const Presence& presence, uint index) {
   if (presence.gpus.size() == 0) return kj::str(presence.whyNone);
   if (index >= presence.gpus.size()) {
-    return kj::str("the last GPU of this machine is cuda:", presence.gpus.size() - 1);
+    return kj::str("the last GPU that this process may use is cuda:", presence.gpus.size() - 1);
   }
   auto& gpu = presence.gpus[index];
   if (gpu.major < LEAST_MAJOR) {

@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "io/datasets/datasets.h"
+#include "nn/lost_device.h"
 #include "runner/commands/run_results.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launcher.h"
@@ -246,8 +247,13 @@ kj::Maybe<kj::String> runRoles(
     // one.
     KJ_IF_MAYBE(e, failure) {
       bool hasLostPeer = e->getType() == kj::Exception::Type::DISCONNECTED;
-      if (hasLostPeer && own.launched && own.isFromEnvironment) tell(LOST_A_PEER_LINE);
-      commandLine.endWith(*e, LOST_A_PEER_EXIT);
+      bool isRank = own.launched && own.isFromEnvironment;
+      if (nn::hasLostDevice()) {
+        if (isRank) tell(LOST_DEVICE_LINE);
+        commandLine.endWith(*e, LOST_DEVICE_EXIT);
+      }
+      if (hasLostPeer && isRank) tell(LOST_A_PEER_LINE);
+      commandLine.endWith(*e, hasLostPeer ? LOST_A_PEER_EXIT : RUN_FAILED);
     }
     if (own.launched) return;
     tell(kj::str(roleName(own.role, own.index), ": the job is done"));

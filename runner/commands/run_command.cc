@@ -14,6 +14,7 @@
 #include "runner/commands/slurm_run.h"
 #include "runner/commands/sweep_run.h"
 #include "runner/commands/update_plan.h"
+#include "runner/experiment/devices.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launch.h"
 #include "runner/launch/run_view.h"
@@ -293,7 +294,15 @@ kj::Maybe<kj::String> RunCommand::whyNotStarted(
     KJ_IF_MAYBE(advice, handedOver->advice) commandLine.exitError(kj::str("error: ", *advice));
     return whyNotInQueue(all);
   }
-  return whyNotFromHere(KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster);
+  auto& cluster = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster;
+  KJ_IF_MAYBE(why, whyNotFromHere(cluster)) return kj::mv(*why);
+  bool usesGpu = false;
+  for (auto& device: cluster.devices) usesGpu = usesGpu || isGpu(device);
+  if (detach && usesGpu && cluster.launcher->word == LauncherKind::INLINE) {
+    return kj::str("--detach cannot be combined with cluster.launcher = \"inline\" and a GPU: the ",
+        "driver works only in the process that has looked for GPUs. Choose launcher \"local\"");
+  }
+  return nullptr;
 }
 
 kj::Maybe<kj::String> RunCommand::whyNotInFolder(const LoadedRuns& all, bool inQueue) const {

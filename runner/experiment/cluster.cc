@@ -60,8 +60,8 @@ constexpr LossPolicy LOSS_POLICIES[] = {
         "All roles are started again, and go on from the newest checkpoint. In synchronous modes, "
         "the results are those of a run without the loss. With launcher `ssh`, the roles of a host "
         "that is gone are started on other hosts of `hosts`. If the run is lost five times in a "
-        "row without any progress, it ends. A role that fails by itself, for example because a "
-        "disk is full, ends the job in any case.",
+        "row without any progress, it ends. A worker whose GPU fails counts as lost. A role that "
+        "fails by itself, for example because a disk is full, ends the job in any case.",
         true, false},
     {"continue",
         "If a worker is lost, the others go on without it. The launcher starts another one in its "

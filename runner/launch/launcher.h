@@ -17,9 +17,13 @@ namespace runner {
 
 // Exit code of a role that failed because another one did.
 constexpr int LOST_A_PEER_EXIT = 75;
+// Exit code of a role whose device has failed: see nn/lost_device.h.
+constexpr int LOST_DEVICE_EXIT = 76;
 // What a rank of mpirun or srun writes before the error line of such a failure, because a rank's
 // exit code does not reach the launcher.
 constexpr kj::StringPtr LOST_A_PEER_LINE = "another role was lost"_kj;
+// The same for a role whose device has failed.
+constexpr kj::StringPtr LOST_DEVICE_LINE = "the device has failed"_kj;
 
 // Why a role failed, or must fail. A lower rank is nearer to the cause.
 struct Failure {

@@ -113,9 +113,10 @@ kj::Maybe<Failure> RoleReport::judge(int status) {
   if (cause.size() == 0) {
     cause = kj::str("ended with exit code ", code, " and without an error message");
   }
-  auto rank = code == LOST_A_PEER_EXIT ? Failure::LOST_A_PEER
-              : hasLostRole            ? Failure::SILENT
-                                       : Failure::FAILED;
+  auto rank = code == LOST_DEVICE_EXIT   ? Failure::KILLED
+              : code == LOST_A_PEER_EXIT ? Failure::LOST_A_PEER
+              : hasLostRole              ? Failure::SILENT
+                                         : Failure::FAILED;
   return Failure{rank, saidBy(name, cause)};
 }
 

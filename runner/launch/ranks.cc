@@ -177,9 +177,9 @@ RankReport::RankReport(
 
 kj::Maybe<Failure> RankReport::take(kj::StringPtr line) {
   if (hasFailed || line.size() == 0) return nullptr;
-  auto fail = [&](kj::String reason) {
+  auto fail = [&](kj::String reason, Failure::Rank rank = Failure::FAILED) {
     hasFailed = true;
-    return Failure{Failure::FAILED, kj::mv(reason)};
+    return Failure{rank, kj::mv(reason)};
   };
   KJ_IF_MAYBE(of, read(line)) {
     auto name = of->rank < processes.size() ? kj::str(processes[of->rank].name)
@@ -192,10 +192,13 @@ kj::Maybe<Failure> RankReport::take(kj::StringPtr line) {
     }
     if (text == LOST_A_PEER_LINE) {
       losers.insert(of->rank);
+    } else if (text == LOST_DEVICE_LINE) {
+      broken.insert(of->rank);
     } else if (!runner::take(text, ERROR) && !runner::take(text, WRONG_COMMAND)) {
       view.say(kj::str(name, ": ", text));
     } else if (!losers.contains(of->rank)) {
-      return fail(saidBy(name, text));
+      return fail(
+          saidBy(name, text), broken.contains(of->rank) ? Failure::KILLED : Failure::FAILED);
     } else if (lost.size() == 0) {
       lost = saidBy(name, text);
     }

@@ -61,6 +61,7 @@ private:
   RunView& view;
   bool hasFailed = false;
   kj::HashSet<uint> losers;  // ranks that have lost a peer
+  kj::HashSet<uint> broken;  // ranks whose device has failed
   kj::String lost;           // the first reason that is a lost peer
 };
 

@@ -47,9 +47,9 @@ struct Reported {
   }
 
   // Returns the reason of the failure that a line gives. Empty if it gives none.
-  kj::String take(kj::StringPtr line) {
+  kj::String take(kj::StringPtr line, Failure::Rank rank = Failure::FAILED) {
     KJ_IF_MAYBE(failure, report.take(line)) {
-      CHECK(failure->rank == Failure::FAILED);
+      CHECK(failure->rank == rank);
       return kj::mv(failure->reason);
     }
     return kj::str();
@@ -113,6 +113,13 @@ TEST_CASE("ranks: without a rank's own error, the coordinator's reason takes pre
   auto lost = KJ_ASSERT_NONNULL(run.report.judge(1 << 8));
   CHECK(lost.rank == Failure::LOST_A_PEER);
   CHECK(lost.reason == "worker 0 on b: lost server 0");
+}
+
+TEST_CASE("ranks: a rank whose device has failed counts as killed") {
+  Reported run;
+  CHECK(run.take(kj::str("1: ", LOST_DEVICE_LINE)) == "");
+  CHECK(run.take("1: error: cuda:0 cannot do that", Failure::KILLED) ==
+        "worker 0 on b: cuda:0 cannot do that");
 }
 
 TEST_CASE("RankFiles: only the owner may read the secret, and the destructor removes both files") {

@@ -117,10 +117,9 @@ void CommandLine::endWith(ExitCode code) {
   end(code);
 }
 
-void CommandLine::endWith(const kj::Exception& exception, int disconnected) {
+void CommandLine::endWith(const kj::Exception& exception, int code) {
   error(reasonOf(exception));
-  bool lost = exception.getType() == kj::Exception::Type::DISCONNECTED;
-  end(lost ? disconnected : RUN_FAILED);
+  end(code);
 }
 
 void CommandLine::end(int code) {
@@ -167,7 +166,8 @@ void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnecte
   if (isHelpOnHelp) params = kj::heapArray<kj::StringPtr>({"--help"_kj});
   checkCommand(params);
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { main(programName, params); })) {
-    endWith(*e, disconnected);
+    bool lost = e->getType() == kj::Exception::Type::DISCONNECTED;
+    endWith(*e, lost ? disconnected : RUN_FAILED);
   }
   endWith(OK);
 }

@@ -51,8 +51,9 @@ public:
   // then ends with RUN_FAILED, or with `disconnected` if the exception's type is DISCONNECTED. A
   // bug is printed with its stack trace.
   [[noreturn]] void run(kj::MainFunc main, int argc, char* argv[], int disconnected = RUN_FAILED);
-  // Prints the exception and ends the process as run() does. Can be called from any thread.
-  [[noreturn]] void endWith(const kj::Exception& exception, int disconnected);
+  // Prints the exception as run() does, and ends the process with `code`. Can be called from any
+  // thread.
+  [[noreturn]] void endWith(const kj::Exception& exception, int code);
 
 private:
   [[noreturn]] void end(int code);

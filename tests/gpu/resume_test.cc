@@ -45,6 +45,32 @@ TEST_CASE("a run whose workers push gradients from GPUs is resumed with the same
   checkResumes({"cluster.devices=[\"cuda\"]"_kj});
 }
 
+TEST_CASE("a run with cluster.on_loss = \"restart\" survives a GPU that fails") {
+  auto flag = kj::str(newFolder(), "/has failed");
+  kj::StringPtr settings[] = {"train.steps=60", "data.held_out=100", "data.validate_on=held_out",
+      "checkpoint.every_steps=7", "cluster.devices=[\"cuda\"]", "cluster.on_loss=restart"};
+  auto unbroken = ResumableRun(settings, ON_HOST).train();
+  ResumableRun run(settings, ON_HOST);
+  ::setenv("HOST_BREAKS", flag.cStr(), 1);
+  auto ended = run.start()->wait();
+  ::unsetenv("HOST_BREAKS");
+  INFO(ended.errors);
+  CHECK(contains(ended.errors, "uncorrectable ECC error encountered"));
+  CHECK(finished(ended, run.folder).weightsSha256 == unbroken.weightsSha256);
+}
+
+TEST_CASE("a GPU that fails ends a run by default, and the error says so") {
+  auto flag = kj::str(newFolder(), "/has failed");
+  kj::StringPtr settings[] = {"train.steps=60", "data.held_out=100", "data.validate_on=held_out",
+      "cluster.devices=[\"cuda\"]"};
+  ::setenv("HOST_BREAKS", flag.cStr(), 1);
+  auto ended = ResumableRun(settings, ON_HOST).start()->wait();
+  ::unsetenv("HOST_BREAKS");
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 1);
+  CHECK(contains(ended.errors, ": cuda:0 cannot launch recorded work: uncorrectable ECC error"));
+}
+
 TEST_CASE("a resumed run computes by the plans that its GPU chose at the beginning") {
   kj::StringPtr settings[] = {
       "model.layers=[{ kind = \"conv\", filters = 2, kernel = 5, stride = 5 }, "

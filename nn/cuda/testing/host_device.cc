@@ -1,12 +1,16 @@
 #include "nn/cuda/testing/host_device.h"
 
+#include <fcntl.h>
 #include <kj/debug.h>
+#include <kj/io.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "configs/language/failure.h"
 #include "nn/chosen_plans.h"
 #include "nn/cuda/testing/host_convolution.h"
 #include "nn/cuda/testing/host_kernels.h"
+#include "nn/lost_device.h"
 
 namespace nn::cuda {
 
@@ -60,6 +64,19 @@ kj::StringPtr nameOf(Direction direction) {
       return "convolution backward filters";
   }
   KJ_UNREACHABLE;
+}
+
+constexpr uint BREAKS_AT = 40;
+
+// Fails as a GPU with broken memory does, if the tests want that and no device has failed before.
+void breakOnce() {
+  auto path = ::getenv("HOST_BREAKS");
+  if (path == nullptr) return;
+  int raw = ::open(path, O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (raw < 0) return;
+  kj::AutoCloseFd made(raw);
+  noteLostDevice();
+  configs::fail("cuda:0 cannot launch recorded work: uncorrectable ECC error encountered");
 }
 
 }  // namespace
@@ -212,6 +229,7 @@ kj::Own<Recording> HostDevice::record(kj::FunctionParam<void()> ask) {
 }
 
 void HostDevice::replay(Recording& recording) {
+  if (++replays == BREAKS_AT) breakOnce();
   for (auto& work: kj::downcast<Recorded>(recording).work) ask([&work]() { work(); });
 }
 

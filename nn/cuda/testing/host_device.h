@@ -20,7 +20,8 @@ struct Late {
 
 // Does work when it is asked for, except what is `late`. New memory holds NaNs, which reveals code
 // that reads it before writing. All of its plans compute the same. The variable HOST_PLAN sets
-// their name, so that tests see which ones were chosen. For tests.
+// their name, so that tests see which ones were chosen. The variable HOST_BREAKS names a file: the
+// device fails at its 40th replay, unless that file is there, and makes the file. For tests.
 class HostDevice final: public Device {
 public:
   // No piece of memory may be larger than `bytesMax`.
@@ -87,6 +88,7 @@ private:
   Stream work, copies;
   kj::Maybe<Recorded&> recording;
   kj::Vector<kj::StringPtr> done;
+  uint replays = 0;
 };
 
 }  // namespace nn::cuda
