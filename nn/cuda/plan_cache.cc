@@ -1,7 +1,9 @@
 #include "nn/cuda/plan_cache.h"
 
+#include <errno.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
+#include <sys/file.h>
 
 #include "configs/language/warning.h"
 
@@ -88,6 +90,23 @@ void PlanCache::remember(kj::StringPtr key, kj::StringPtr name) {
     configs::warn(kj::str("cannot write ", FILE_NAME, ": ", cause->getDescription(),
         "; the next run measures the CUDA plans again"));
   }
+}
+
+kj::Own<void> PlanCache::lockForMeasuring() const {
+  class Lock {
+  public:
+    explicit Lock(int fd): fd(fd) {
+      while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) {
+      }
+    }
+    ~Lock() noexcept(false) { ::flock(fd, LOCK_UN); }
+    KJ_DISALLOW_COPY(Lock);
+
+  private:
+    const int fd;
+  };
+  KJ_IF_MAYBE(fd, folder->getFd()) return kj::heap<Lock>(*fd);
+  return {};
 }
 
 void PlanCache::put(kj::String key, kj::String name) {

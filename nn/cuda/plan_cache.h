@@ -26,6 +26,11 @@ public:
   // break.
   void remember(kj::StringPtr key, kj::StringPtr name);
 
+  // Waits until no other cache of this folder has such a lock. Hold it while you measure: plans
+  // that are measured at the same time slow each other down. Destroying the result gives the lock
+  // back. On a file system without locks, this does nothing.
+  kj::Own<void> lockForMeasuring() const;
+
 private:
   void put(kj::String key, kj::String name);
   void read();

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <sys/file.h>
 
+#include "tests/command.h"
 #include "tests/text.h"
 
 namespace nn::cuda {
@@ -55,6 +57,25 @@ TEST_CASE("PlanCache: two processes at once lose nothing that was written before
   one.remember("c", "3");
   auto all = folder.cache();
   CHECK(kj::str(found(all, "a"), found(all, "b"), found(all, "c")) == "123");
+}
+
+TEST_CASE("PlanCache: one cache of a folder at a time measures") {
+  auto path = tests::newFolder();
+  auto filesystem = kj::newDiskFilesystem();
+  auto open = [&]() {
+    return filesystem->getRoot().openSubdir(
+        filesystem->getCurrentPath().evalNative(path), kj::WriteMode::MODIFY);
+  };
+  PlanCache cache(open());
+  auto other = open();
+  auto isFree = [&]() {
+    return ::flock(KJ_REQUIRE_NONNULL(other->getFd()), LOCK_EX | LOCK_NB) == 0;
+  };
+  {
+    auto lock = cache.lockForMeasuring();
+    CHECK_FALSE(isFree());
+  }
+  CHECK(isFree());
 }
 
 TEST_CASE("PlanCache: a file of another format, or a broken one, is replaced") {

@@ -53,16 +53,19 @@ kj::Own<LibraryPlan> Planner::plan(const ConvolutionProblem& shape, Direction di
 
 kj::Own<LibraryPlan> Planner::choose(const ConvolutionProblem& shape, Direction direction,
     size_t workspaceMax_bytes, Measure measure, kj::StringPtr key) {
-  auto wanted = wantedPlan(key);
-  kj::Maybe<kj::StringPtr> known[] = {
-      wanted.map([](kj::String& own) { return own.asPtr(); }), cache.find(key)};
-  for (auto& each: known) {
-    KJ_IF_MAYBE(name, each) {
+  auto fitting = [&](kj::Maybe<kj::StringPtr> known) -> kj::Maybe<kj::Own<LibraryPlan>> {
+    KJ_IF_MAYBE(name, known) {
       KJ_IF_MAYBE(plan, named(shape, direction, *name)) {
         if ((*plan)->workspace_bytes() <= workspaceMax_bytes) return kj::mv(*plan);
       }
     }
+    return nullptr;
+  };
+  auto wanted = wantedPlan(key);
+  KJ_IF_MAYBE(plan, fitting(wanted.map([](kj::String& own) { return own.asPtr(); }))) {
+    return kj::mv(*plan);
   }
+  KJ_IF_MAYBE(plan, fitting(cache.find(key))) return kj::mv(*plan);
 
   auto text = textOf(shape, direction);
   uint most = shape.deterministic ? 1 : MEASURED_MAX;
@@ -81,6 +84,9 @@ kj::Own<LibraryPlan> Planner::choose(const ConvolutionProblem& shape, Direction 
         "CUDNN_LOGLEVEL_DBG=2 and CUDNN_LOGDEST_DBG=stderr");
   }
   if (shape.deterministic) return kj::mv(plans[0]);
+  auto lock = cache.lockForMeasuring();
+  // Another process may have measured it meanwhile.
+  KJ_IF_MAYBE(plan, fitting(cache.find(key))) return kj::mv(*plan);
   KJ_IF_MAYBE(best, fastest(plans.releaseAsArray(), measure)) {
     cache.remember(key, (*best)->name());
     return kj::mv(*best);

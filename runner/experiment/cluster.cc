@@ -249,7 +249,10 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "`threads_per_worker` threads of its own. `\"cuda:N\"` is a GPU: see `runner devices`. A "
       "worker divides its batch "
       "into equal slices, one per device; the last device takes the rest. Batch norm covers one "
-      "slice. Several devices need a `kvstore.mode` other than `local`.",
+      "slice. Several devices need a `kvstore.mode` other than `local`. With launcher `local`, all "
+      "workers use the same GPUs. With `slots` in `hosts`, the first worker of a host uses the "
+      "GPUs "
+      "named here, and each further one as many GPUs behind them.",
       ONE_DEVICE);
   config.devicesSpan = reader.span("devices");
   auto& set = reader.choose("instruction_set",
