@@ -183,6 +183,9 @@ struct ProgramOptions {
   // graph has parameters. Empty: the program's own memory.
   kj::ArrayPtr<float> gradients = nullptr;
   uint device = 0;  // which of several GPUs
+  // The program makes only forward passes of VALIDATE, and takes less memory. On a processor it has
+  // no gradients().
+  bool validatesOnly = false;
 };
 
 // A row of the table of backends.

@@ -72,13 +72,14 @@ public:
         hasDropout(droppingNodes(graph).size() > 0),
         element(elementOf(options.precision)),
         flatParameters(zeros(graph.parameters)),
-        flatGradients(zerosIn(options.gradients, graph.parameters)),
+        flatGradients(zerosIn(options.gradients, options.validatesOnly ? 0 : graph.parameters)),
         flatStatistics(zeros(graph.statisticsSize)),
         step{.kernels = kernelsFor(element, images)},
-        training(lower(Phase::TRAIN, options.profile)),
+        training(
+            options.validatesOnly ? kj::Own<ProgramPlan>() : lower(Phase::TRAIN, options.profile)),
         validation(lower(Phase::VALIDATE, nullptr)),
-        batch(kj::max(training->batch_bytes, validation->batch_bytes)),
-        scratch_bytes(kj::max(training->scratch_bytes, validation->scratch_bytes)),
+        batch(largest(&ProgramPlan::batch_bytes)),
+        scratch_bytes(largest(&ProgramPlan::scratch_bytes)),
         scratch(scratch_bytes * lanes),
         plainLogits(zeros(size_t(images) * graph.classes)) {
     for (uint lane = 0; lane < lanes; ++lane) {
@@ -114,12 +115,14 @@ public:
           step.draws.size(), images);
     }
     last = phase == Phase::TRAIN ? training.get() : validation.get();
+    KJ_REQUIRE(last != nullptr, "this program only validates");
     auto& part = last->segments[segment];
     run(part.prepareForward, part.forward);
   }
 
   void backward(uint segment) override {
-    KJ_REQUIRE(last == training.get(), "backward() follows forward() of training");
+    KJ_REQUIRE(
+        last != nullptr && last == training.get(), "backward() follows forward() of training");
     auto& part = last->segments[segment];
     run(part.prepareBackward, part.backward);
   }
@@ -148,12 +151,13 @@ public:
   }
 
   uint64_t memory_bytes() const override {
-    size_t flat = 2 * flatParameters.size() + flatStatistics.size() + plainLogits.size();
+    size_t flat =
+        flatParameters.size() + flatGradients.size() + flatStatistics.size() + plainLogits.size();
     return flat * sizeof(float) + batch.bytes() + scratch.bytes() +
            2 * images * (sizeof(double) + sizeof(int8_t));
   }
 
-  // Of training and of validation.
+  // Of training, unless the program only validates, and of validation.
   kj::Array<const ProgramPlan*> plans() const {
     return kj::arr<const ProgramPlan*>(training.get(), validation.get());
   }
@@ -187,6 +191,12 @@ private:
     FlatArrays arrays = {flatParameters, flatGradients, flatStatistics};
     return planFor(
         graph, phase, images, lanes, step.kernels, element, arrays, engine.get(), profile);
+  }
+
+  // Returns the larger one of the plans.
+  size_t largest(size_t ProgramPlan::*bytes) const {
+    size_t own = validation.get()->*bytes;
+    return training.get() == nullptr ? own : kj::max(training.get()->*bytes, own);
   }
 
   using BatchTasks = kj::Vector<kj::Own<BatchTask>>;

@@ -350,6 +350,22 @@ TEST_CASE("cpu: training with dropout needs a draw for each row, and validation 
   }
 }
 
+TEST_CASE("cpu: a program that only validates computes the same in less memory") {
+  Graph graph = smallInception();
+  Data data(graph, 4);
+  Loaded whole(CPU, graph, data, 2);
+  auto program = CPU.lower(graph, {.batchSize = 4, .threads = 2, .validatesOnly = true});
+  memcpy(program->parameters().begin(), data.parameters.begin(), 4 * graph.parameters);
+  memcpy(program->statistics().begin(), data.statistics.begin(), 4 * graph.statisticsSize);
+  program->setBatch(data.pixels, data.labels, nullptr);
+  whole.forward(Phase::VALIDATE);
+  for (uint s = 0; s < graph.segments.size(); ++s) program->forward(Phase::VALIDATE, s);
+  CHECK(distance(program->logits(), whole.program->logits()) == 0);
+  CHECK(program->memory_bytes() < whole.program->memory_bytes());
+  CHECK(kj::runCatchingExceptions([&]() { program->backward(0); }) != nullptr);
+  CHECK(kj::runCatchingExceptions([&]() { program->forward(Phase::TRAIN, 0); }) != nullptr);
+}
+
 TEST_CASE("cpu: before the first forward, result() and backward() throw") {
   Net net({3, 4, 4});
   Graph graph = net.finish(net.dense(0, 5));

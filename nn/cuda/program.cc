@@ -93,11 +93,13 @@ public:
     // Gradients that no work writes, such as that of a fixed gamma, must be 0. Recording may do
     // work too.
     flatGradients.upload(*device, flatGradients.all());
-    auto training = draft(Phase::TRAIN, lowering);
+    kj::Maybe<Draft> training;
+    if (!options.validatesOnly) training = draft(Phase::TRAIN, lowering);
     auto validation = draft(Phase::VALIDATE, lowering);
-    memory_bytes_ = kj::max(training.pack(), validation.pack());
+    memory_bytes_ = validation.pack();
+    KJ_IF_MAYBE(own, training) memory_bytes_ = kj::max(own->pack(), memory_bytes_);
     allocateTensors();
-    train = finish(Phase::TRAIN, kj::mv(training), lowering);
+    KJ_IF_MAYBE(own, training) train = finish(Phase::TRAIN, kj::mv(*own), lowering);
     validate = finish(Phase::VALIDATE, kj::mv(validation), lowering);
     workspace = device->allocate(workspace_bytes);
     record(train);
@@ -120,6 +122,7 @@ public:
 
   kj::Maybe<Trainer&> trainBy(const ValueRules& rules) override {
     KJ_REQUIRE(updater == nullptr, "it trains by itself already");
+    KJ_REQUIRE(train.work.size() > 0, "this program only validates");
     auto& own = updater.emplace(*device, rules,
         UpdatedArrays{flatParameters.onDevice(), graph.parameters, flatGradients.onDevice(),
             flatStatistics.onDevice(), graph.statisticsSize});
@@ -175,6 +178,7 @@ public:
     KJ_REQUIRE(wholeStep.get() == nullptr, "it trains by itself already");
     input.takeRaw(raw, kept);
     for (auto phase: {&train, &validate}) {
+      if (phase->work.size() == 0) continue;
       augmentFirst(phase->work[0].forward);
       record(*phase);
     }
@@ -187,6 +191,7 @@ public:
   }
 
   void forwardWith(Phase phase, uint segment, kj::ArrayPtr<const float> all) override {
+    KJ_REQUIRE(recordings(phase).work.size() > 0, "this program only validates");
     input.require(phase);
     if (segment == 0) bring();
     last = phase;

@@ -30,10 +30,10 @@ struct Network {
 
 // A program, the device that it owns, and a batch of zeros.
 struct Running {
-  explicit Running(const Graph& graph): graph(graph) {
+  explicit Running(const Graph& graph, bool validatesOnly = false): graph(graph) {
     auto own = kj::heap<HostDevice>();
     device = own.get();
-    program = newProgram(graph, kj::mv(own), {.batchSize = 2});
+    program = newProgram(graph, kj::mv(own), {.batchSize = 2, .validatesOnly = validatesOnly});
     pixels = kj::heapArray<float>(2 * graph.inputShape().size());
     for (auto& pixel: pixels) pixel = 0;
     program->setBatch(pixels, labels, nullptr);
@@ -121,6 +121,15 @@ TEST_CASE("program: values share memory once nobody reads them any more") {
     return newProgram(net.finish(last), kj::heap<HostDevice>(), {.batchSize = 2})->memory_bytes();
   };
   CHECK(bytesOf(8) == bytesOf(2));
+}
+
+TEST_CASE("program: one that only validates does the same work in less memory") {
+  Network network;
+  auto graph = network.finish(network.relu(network.norm(network.conv(network.conv(0)))));
+  Running whole(graph), validating(graph, true);
+  CHECK(validating.forward(Phase::VALIDATE) == whole.forward(Phase::VALIDATE));
+  CHECK(validating.program->memory_bytes() < whole.program->memory_bytes());
+  CHECK_THROWS(validating.program->forward(Phase::TRAIN, 0));
 }
 
 TEST_CASE("program: a network that does not fit on the device is refused, with the way out") {

@@ -20,9 +20,6 @@ namespace {
 // Decimals of probabilities.
 constexpr uint DECIMALS = 4;
 
-// Large batches are no faster, and take memory.
-constexpr size_t BATCH_MAX = 64;
-
 // A class that an image may be of.
 struct Guess {
   uint label;
@@ -228,7 +225,7 @@ Validity PredictCommand::predict() {
   }
   if (files.empty()) commandLine.endWith(WRONG_INPUT);
   auto output = format->make(withLogits);
-  size_t batch = batchSize > 0 ? size_t(batchSize) : kj::min(BATCH_MAX, files.size());
+  size_t batch = batchSize > 0 ? size_t(batchSize) : model.batchOf(files.size());
   commandLine.orWrongInput([&]() {
     FileImages images(model, batch);
     images.run(files, [&](const FileAnswer& answer) {

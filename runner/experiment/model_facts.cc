@@ -115,21 +115,40 @@ uint64_t ModelFacts::stepsUntilEndOf(
   return kj::min(stepsIn(epoch, experiment, passLength, division), steps(experiment, division));
 }
 
-kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,
-    kj::Maybe<nn::Profile&> profile, kj::ArrayPtr<float> gradients) {
-  nn::ProgramOptions options{.batchSize = experiment.data.batchSize,
+namespace {
+
+nn::ProgramOptions optionsOf(const Experiment& experiment) {
+  return {.batchSize = experiment.data.batchSize,
       .threads = experiment.cluster.threadsPerWorker,
-      .profile = profile,
       .precision = experiment.train.precision,
       .lossScale = float(experiment.train.lossScale),
-      .deterministic = experiment.train.deterministic,
-      .gradients = gradients};
+      .deterministic = experiment.train.deterministic};
+}
+
+kj::Own<nn::Program> lowered(
+    const Experiment& experiment, const nn::Graph& graph, nn::ProgramOptions options) {
   auto targets = KJ_MAP(device, experiment.cluster.devices) {
     return targetOf(device);
   };
   if (targets.size() > 1) return nn::newDeviceGroup(graph, targets, options);
   options.device = targets[0].device;
   return targets[0].backend->lower(graph, options);
+}
+
+}  // namespace
+
+kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,
+    kj::Maybe<nn::Profile&> profile, kj::ArrayPtr<float> gradients) {
+  auto options = optionsOf(experiment);
+  options.profile = profile;
+  options.gradients = gradients;
+  return lowered(experiment, graph, options);
+}
+
+kj::Own<nn::Program> validatingProgramOf(const Experiment& experiment, const nn::Graph& graph) {
+  auto options = optionsOf(experiment);
+  options.validatesOnly = true;
+  return lowered(experiment, graph, options);
 }
 
 rpc::MessageLimits jobMessageLimits(const ModelFacts& facts) {

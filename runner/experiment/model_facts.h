@@ -68,6 +68,8 @@ struct ModelFacts {
 // lanes) and `gradients` must outlive it: see nn::ProgramOptions.
 kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,
     kj::Maybe<nn::Profile&> profile = nullptr, kj::ArrayPtr<float> gradients = nullptr);
+// The same for work that only validates, which needs less memory.
+kj::Own<nn::Program> validatingProgramOf(const Experiment& experiment, const nn::Graph& graph);
 
 // Returns the limits of the coordinator's messages, which may hold all weights at once, or the
 // confusion of a validation on all records.

@@ -184,8 +184,15 @@ kj::Maybe<kj::String> TrainedModel::computeHere() {
   return sentence;
 }
 
+size_t TrainedModel::batchOf(size_t images) const {
+  constexpr size_t MOST = 64;  // more are no faster, and take memory
+  bool isOnGpu = false;
+  for (auto& device: experiment().cluster.devices) isOnGpu = isOnGpu || isGpu(device);
+  return isOnGpu ? MOST : kj::min(MOST, images);
+}
+
 kj::Own<nn::Program> TrainedModel::newProgram() const {
-  auto program = programOf(experiment(), graph);
+  auto program = validatingProgramOf(experiment(), graph);
   nn::copy(parameters, program->parameters());
   nn::copy(statistics, program->statistics());
   return program;
