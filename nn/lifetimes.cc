@@ -6,6 +6,19 @@
 
 namespace nn {
 
+namespace {
+
+// Inserts `tenant` behind all that have its offset or a lower one.
+void insert(kj::Vector<Tenant*>& placed, Tenant* tenant) {
+  auto behind = std::upper_bound(
+      placed.begin(), placed.end(), tenant, [](auto* a, auto* b) { return a->offset < b->offset; });
+  size_t at = behind - placed.begin();
+  placed.add(tenant);
+  std::rotate(placed.begin() + at, placed.end() - 1, placed.end());
+}
+
+}  // namespace
+
 size_t pack(kj::ArrayPtr<Tenant* const> tenants, size_t alignment) {
   auto roundUp = [alignment](
                      size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
@@ -29,9 +42,7 @@ size_t pack(kj::ArrayPtr<Tenant* const> tenants, size_t alignment) {
     }
     tenant->offset = offset;
     total = kj::max(total, offset + size);
-    placed.add(tenant);
-    std::stable_sort(
-        placed.begin(), placed.end(), [](auto a, auto b) { return a->offset < b->offset; });
+    insert(placed, tenant);
   }
   return total;
 }

@@ -191,8 +191,7 @@ private:
     config.encoding = encoding.orDefault(config.dataset->source->encoding);
     runner::ProgressLine line(STDERR_FILENO);
     runner::WorkProgress pace;
-    interrupted = kj::str("\ninterrupted; ", out, " was not written\n");
-    runner::endAtInterrupt(interrupted, &io::isImporting);
+    runner::endAtInterrupt(kj::str("\ninterrupted; ", out, " was not written\n"), &io::isImporting);
     auto problem = kj::runCatchingExceptions([&]() {
       io::packDataset(
           config, out,
@@ -210,10 +209,9 @@ private:
       if (runner::isInterrupted()) {
         auto part = kj::str(out, ".part");
         if (io::pathKind(part) == io::PathKind::FOLDER) {
-          interrupted = kj::str("\ninterrupted; ", out,
+          runner::endAtInterrupt(kj::str("\ninterrupted; ", out,
               " is not complete. The same command goes on from here: ", part,
-              " holds what is packed\n");
-          runner::endAtInterrupt(interrupted);
+              " holds what is packed\n"));
         }
         runner::endInterrupted();
       }
@@ -228,7 +226,6 @@ private:
   }
 
   runner::CommandLine& commandLine;
-  kj::String interrupted;  // what a signal prints, until the program ends
   io::DataConfig config;
   kj::Maybe<io::Encoding> encoding;
   kj::String out;

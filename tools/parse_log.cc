@@ -308,10 +308,7 @@ private:
       commandLine.error(exception->getDescription());
       commandLine.endWith(runner::WRONG_INPUT);
     }
-    if (outcome.errors.size() > 0) {
-      runner::writeQuietly(STDERR_FILENO, outcome.errors);
-      commandLine.endWith(runner::WRONG_INPUT);
-    }
+    if (outcome.errors.size() > 0) commandLine.exitError(outcome.errors);
     for (auto& line: outcome.lines) runner::print(kj::str(line, "\n"));
     bool wrong = pageAction == PageAction::CHECK && outcome.lines.size() > 0;
     commandLine.endWith(wrong ? runner::RUN_FAILED : runner::OK);

@@ -35,14 +35,12 @@ kj::String shown(kj::ArrayPtr<const char> text, kj::StringPtr before) {
     if (c == '\t') {
       result.add(' ');
       while (column % TAB != 0) result.add(' '), column++;
-    } else if ((c >= 0 && c < ' ') || c == 0x7f) {
-      // A terminal must not obey what stands in a file.
-      result.add('?');
     } else {
       result.addAll(glyph.bytes);
     }
   }
-  return kj::heapString(result);
+  // A terminal must not obey what stands in a file.
+  return withoutControls(kj::heapString(result), '?');
 }
 
 // Returns the line with its number, and the carets under it, in at most `columnsMax` columns. Of a

@@ -106,11 +106,11 @@ public:
   // clause. Every line ends with \n.
   //
   // A span of zero width shows no source line. The carets stand under the place as a terminal shows
-  // it: a character may take two columns there, or none. Tabs become spaces. printable() replaces
-  // control characters in names and values.
+  // it: a character may take two columns there, or none. Tabs become spaces. Sentences are
+  // printable(): without control characters, and without the middle of a very long name.
   //
   // If a source line is longer than `columns` (the width of the terminal), only the part around the
-  // place is shown. Sentences are never shortened.
+  // place is shown.
   kj::String format(kj::StringPtr file, kj::Maybe<uint> columns = nullptr,
       kj::StringPtr end = "nothing was started") const;
 

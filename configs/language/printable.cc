@@ -8,14 +8,14 @@ namespace {
 
 // Returns how many bytes at `at` form one control character, or 0. Those from U+0080 to U+009F have
 // two bytes.
-size_t controlBytesAt(kj::StringPtr text, size_t at) {
+size_t controlBytesAt(kj::ArrayPtr<const char> text, size_t at) {
   auto byteAt = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byteAt(at) < ' ' || byteAt(at) == 0x7f) return 1;
   bool isPair = byteAt(at) == 0xc2 && at + 1 < text.size();
   return isPair && byteAt(at + 1) >= 0x80 && byteAt(at + 1) < 0xa0 ? 2 : 0;
 }
 
-kj::String printableBut(kj::StringPtr kept, kj::StringPtr text) {
+kj::String printableBut(kj::StringPtr kept, kj::ArrayPtr<const char> text) {
   constexpr char DIGITS[] = "0123456789abcdef";
   kj::Vector<char> result(text.size() + 1);
   for (size_t at = 0; at < text.size();) {
@@ -32,14 +32,41 @@ kj::String printableBut(kj::StringPtr kept, kj::StringPtr text) {
   return kj::String(result.releaseAsArray());
 }
 
+// A longer text is cut. Sentences of our own are much shorter, and so are paths: only a key or a
+// string of a file is as long as this.
+constexpr size_t BYTES_MAX = 4096;
+constexpr size_t BEGIN_BYTES = 2048, END_BYTES = 1024;
+
+// Returns the first place from `at` on, but at most 3 bytes behind it, where a character begins.
+size_t characterFrom(kj::StringPtr text, size_t at) {
+  auto isWithin = [&](size_t i) { return (text[i] & 0xc0) == 0x80; };
+  for (size_t end = at + 3; at < end && isWithin(at);) ++at;
+  return at;
+}
+
 }  // namespace
 
 kj::String printable(kj::StringPtr text) {
-  return printableBut("", text);
+  if (text.size() <= BYTES_MAX) return printableBut("", text);
+  size_t begin = characterFrom(text, BEGIN_BYTES);
+  size_t end = characterFrom(text, text.size() - END_BYTES);
+  return kj::str(printableBut("", text.slice(0, begin)), "... (", end - begin,
+      " bytes left out) ...", printableBut("", text.slice(end)));
 }
 
 kj::String printableLines(kj::StringPtr text) {
   return printableBut("\n\t", text);
+}
+
+kj::String withoutControls(kj::StringPtr text, char substitute) {
+  kj::Vector<char> result(text.size() + 1);
+  for (size_t at = 0; at < text.size();) {
+    size_t control = controlBytesAt(text, at);
+    result.add(control > 0 ? substitute : text[at]);
+    at += kj::max(control, size_t(1));
+  }
+  result.add('\0');
+  return kj::String(result.releaseAsArray());
 }
 
 }  // namespace configs

@@ -6,10 +6,14 @@
 namespace configs {
 
 // Returns `text` for a message of one line. Control characters become `\x1b` and the like, so that
-// a terminal does not obey a name. Line ends count as control characters.
+// a terminal does not obey a name. Line ends count as control characters. Of a text of more than
+// 4 KiB, which repeats a very long name, leaves out the middle and says how many bytes that is.
 kj::String printable(kj::StringPtr text);
 
 // The same for a text of several lines: keeps line ends and tabs.
 kj::String printableLines(kj::StringPtr text);
+
+// Returns `text` with `substitute` in place of each control character, for text whose width counts.
+kj::String withoutControls(kj::StringPtr text, char substitute);
 
 }  // namespace configs

@@ -1,6 +1,8 @@
 #include "configs/language/printable.h"
 
 #include <doctest/doctest.h>
+#include <kj/vector.h>
+#include <string.h>
 
 namespace configs {
 namespace {
@@ -16,6 +18,27 @@ TEST_CASE("printable: replaces a two-byte control character as one, and leaves h
                   "31m") == "\\xc2\\x9b31m");
   CHECK(printable("\xc2") == "\xc2");
   CHECK(printable("\xc2\xa0") == "\xc2\xa0");
+}
+
+TEST_CASE("printable: leaves out the middle of a long text, between two characters") {
+  auto four = kj::str(kj::repeat('a', 4096));
+  CHECK(printable(four) == four);
+  auto name = kj::repeat('k', 1000000);
+  auto message = printable(kj::str("unknown key `", name, "` in [\x1b]"));
+  CHECK(message.startsWith("unknown key `kkk"));
+  CHECK(message.endsWith("kkk` in [\\x1b]"));
+  CHECK(strstr(message.cStr(), "kkk... (996949 bytes left out) ...kkk") != nullptr);
+  CHECK(message.size() < 3200);
+
+  kj::Vector<char> wide;
+  for (size_t i = 0; i < 3000; ++i) wide.addAll(kj::StringPtr("€"));
+  auto shortened = printable(kj::heapString(wide));
+  CHECK(strstr(shortened.cStr(), "€... (5928 bytes left out) ...€") != nullptr);
+}
+
+TEST_CASE("withoutControls: puts one character in place of each control character") {
+  CHECK(withoutControls("a\x1b[31mb\nc\x7f\xc2\x9b", '?') == "a?[31mb?c??");
+  CHECK(withoutControls("ü\xc2\xa0€\xc2", ' ') == "ü\xc2\xa0€\xc2");
 }
 
 TEST_CASE("printableLines: keeps line ends and tabs") {

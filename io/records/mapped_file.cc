@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "configs/language/failure.h"
+#include "configs/language/printable.h"
 
 namespace io {
 
@@ -70,7 +71,7 @@ Mapping& watch(const void* begin, size_t size, kj::StringPtr lost) {
     first = mapping;
   }
   // The error is on its own line, even after an unfinished progress line.
-  mapping->words = kj::str("\nerror: ", lost, "\n");
+  mapping->words = kj::str("\nerror: ", configs::printable(lost), "\n");
   mapping->begin = reinterpret_cast<uintptr_t>(begin);
   mapping->size = size;
   return *mapping;

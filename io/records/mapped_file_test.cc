@@ -66,6 +66,14 @@ TEST_CASE("mapFile: a file that is cut short ends the process with exit code 1 a
   CHECK(ended.errors == kj::str("\nerror: ", LOST, "\n"));
 }
 
+TEST_CASE("mapFile: the line shows control characters instead of sending them to the terminal") {
+  Scratch scratch;
+  auto path = writeZeros(scratch, "a.mdb");
+  auto mapped = mapFile(path, "a\x1b[31m.mdb became shorter");
+  auto ended = inChild([&]() { readPastEnd(path, mapped); });
+  CHECK(ended.errors == "\nerror: a\\x1b[31m.mdb became shorter\n");
+}
+
 TEST_CASE("mapFile: a SIGBUS with another cause ends the process as before") {
   Scratch scratch;
   auto mapped = mapFile(writeZeros(scratch, "a.mdb"), LOST);

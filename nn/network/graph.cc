@@ -14,9 +14,7 @@ constexpr kj::StringPtr LOSS = "loss"_kj;
 
 GraphBuilder::GraphBuilder(Shape input, configs::Diagnostics& diagnostics)
     : diagnostics(diagnostics) {
-  nodes.add(Node{.name = kj::str("data"), .op = Input(), .shape = input});
-  isShapeKnown.add(true);
-  isNameGiven.add(false);
+  append(Node{.name = kj::str("data"), .op = Input(), .shape = input}, true, false);
 }
 
 void GraphBuilder::checkName(kj::StringPtr name, const Op& op, configs::Span span) {
@@ -26,35 +24,38 @@ void GraphBuilder::checkName(kj::StringPtr name, const Op& op, configs::Span spa
     diagnostics.error(span, kj::str("the network itself calls its loss `", name, "`"), WAY_OUT);
     return;
   }
-  for (auto i: kj::indices(nodes)) {
-    if (nodes[i].name != name) continue;
-    if (isNameGiven[i]) {
+  KJ_IF_MAYBE(other, named.find(name)) {
+    if (isNameGiven[*other]) {
       diagnostics.error(span, kj::str("two layers are named `", name, "`"));
-    } else if (i == 0) {
+    } else if (*other == 0) {
       diagnostics.error(span, kj::str("the network itself calls its input `", name, "`"), WAY_OUT);
     } else {
       diagnostics.error(span,
           kj::str("an earlier layer without a name is called `", name, "` already"),
           "choose another name, or give that layer one");
     }
-    return;
   }
 }
 
 kj::String GraphBuilder::nameFor(kj::StringPtr name, const Op& op) const {
   if (name.size() > 0) return kj::str(name);
-  auto isTaken = [&](kj::StringPtr wanted) {
-    for (auto& node: nodes) {
-      if (node.name == wanted) return true;
-    }
-    return false;
-  };
-  uint number = 0;
-  for (auto& node: nodes) number += node.op.which() == op.which();
-  for (;; ++number) {
+  for (uint number = counts.find(uint(op.which())).orDefault(0);; ++number) {
     auto numbered = kj::str(nameOf(op), number);
-    if (!isTaken(numbered)) return numbered;
+    if (named.find(numbered) == nullptr) return numbered;
   }
+}
+
+void GraphBuilder::append(Node node, bool isKnown, bool isGiven) {
+  NodeId id = nodes.size();
+  ++counts.findOrCreate(uint(node.op.which()), [&]() {
+    return kj::HashMap<uint, uint>::Entry{uint(node.op.which()), 0};
+  });
+  auto& added = nodes.add(kj::mv(node));
+  named.findOrCreate(added.name, [&]() {
+    return kj::HashMap<kj::StringPtr, NodeId>::Entry{added.name, id};
+  });
+  isShapeKnown.add(isKnown);
+  isNameGiven.add(isGiven);
 }
 
 void GraphBuilder::addKey(kj::StringPtr name, Key::Role role, uint rows, uint cols) {
@@ -180,9 +181,7 @@ NodeId GraphBuilder::add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> i
     }
   }
   node.statistics.end = statistics.size();
-  nodes.add(kj::mv(node));
-  isShapeKnown.add(isKnown);
-  isNameGiven.add(name.size() > 0);
+  append(kj::mv(node), isKnown, name.size() > 0);
   return nodes.size() - 1;
 }
 
@@ -211,13 +210,16 @@ kj::Array<Segment> cut(const Graph& graph) {
     for (NodeId input: graph.nodes[i].inputs) lastReader[input] = i;
   }
 
+  auto ending = kj::heapArray<uint>(count);  // how many nodes each node is the last reader of
+  for (auto& nodes: ending) nodes = 0;
+  for (NodeId last: lastReader) ++ending[last];
+
   kj::Vector<Segment> segments;
   Segment current;
+  uint crossing = 0;  // nodes before `i` that `i` or a later one reads
   for (NodeId i = 0; i < count; ++i) {
     auto& node = graph.nodes[i];
     if ((node.op.is<Conv2d>() || node.op.is<Dense>()) && current.parameters.size() > 0) {
-      uint crossing = 0;
-      for (NodeId earlier = 0; earlier < i; ++earlier) crossing += lastReader[earlier] >= i;
       if (crossing == 1) {
         segments.add(current);
         current = {.nodes = {i, i}, .parameters = {current.parameters.end, current.parameters.end}};
@@ -227,6 +229,7 @@ kj::Array<Segment> cut(const Graph& graph) {
     for (auto k = node.keys.begin; k < node.keys.end; ++k) {
       current.parameters.end = graph.keys[k].offset + graph.keys[k].size;
     }
+    crossing += 1 - ending[i];
   }
   segments.add(current);
   return segments.releaseAsArray();

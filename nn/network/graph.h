@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kj/array.h>
+#include <kj/map.h>
 #include <kj/memory.h>
 #include <kj/string.h>
 #include <kj/vector.h>
@@ -107,6 +108,7 @@ private:
   // Reports a name from the file that another node has, or that the loss will have.
   void checkName(kj::StringPtr name, const Op& op, configs::Span span);
   kj::String nameFor(kj::StringPtr name, const Op& op) const;
+  void append(Node node, bool isKnown, bool isGiven);
   void reportMisfit(const Op& op, kj::StringPtr node, kj::StringPtr sentence, configs::Span span);
   void addKey(kj::StringPtr name, Key::Role role, uint rows, uint cols);
   void addStatistic(kj::StringPtr name, uint size, float initialValue);
@@ -116,8 +118,10 @@ private:
 
   configs::Diagnostics& diagnostics;
   kj::Vector<Node> nodes;
-  kj::Vector<bool> isShapeKnown;  // of each node
-  kj::Vector<bool> isNameGiven;   // of each node, by the file or by the network
+  kj::Vector<bool> isShapeKnown;             // of each node
+  kj::Vector<bool> isNameGiven;              // of each node, by the file or by the network
+  kj::HashMap<kj::StringPtr, NodeId> named;  // the first node of each name, which `nodes` holds
+  kj::HashMap<uint, uint> counts;            // how many nodes there are, by Op::which()
   kj::Vector<Key> keys;
   kj::Vector<Statistic> statistics;
   uint64_t parameters = 0;

@@ -110,6 +110,57 @@ TEST_CASE("Graph: a shortcut keeps its branch in one segment") {
   CHECK(nodesOf(graph, graph.segments[2]) == "fc loss");
 }
 
+TEST_CASE("Graph: a segment begins at each weight before which a single tensor crosses") {
+  // Every node reads an earlier one, and some read two: far and near ones.
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder({2, 1, 1}, diagnostics);
+  uint state = 1;
+  auto random = [&](uint below) { return (state = state * 1103515245 + 12345) / 65536 % below; };
+  NodeId last = 0;
+  for (uint i = 0; i < 300; ++i) {
+    NodeId ends[] = {last, last - kj::min(last, random(8))};
+    last = random(3) == 0 ? builder.add("", Add(), ends, {})
+                          : builder.add("", Dense{2, false}, kj::arrayPtr(ends, 1), {});
+  }
+  auto graph = builder.finish(last, {});
+
+  kj::Vector<uint64_t> expected, begins;
+  expected.add(0);
+  bool isFirstWeight = true;
+  for (NodeId i = 1; i < graph.nodes.size(); ++i) {
+    if (!graph.nodes[i].op.is<Dense>()) continue;
+    kj::Vector<NodeId> crossing;
+    for (NodeId earlier = 0; earlier < i; ++earlier) {
+      bool isRead = false;
+      for (NodeId later = i; later < graph.nodes.size(); ++later) {
+        for (NodeId input: graph.nodes[later].inputs) isRead = isRead || input == earlier;
+      }
+      if (isRead) crossing.add(earlier);
+    }
+    if (crossing.size() == 1 && !isFirstWeight) expected.add(i);
+    isFirstWeight = false;
+  }
+  for (auto& segment: graph.segments) begins.add(segment.nodes.begin);
+  CHECK(expected.size() > 30);
+  CHECK(begins.size() < 200);
+  CHECK(begins.asPtr() == expected.asPtr());
+}
+
+TEST_CASE("Graph: a node without a name gets a number that no other node has") {
+  configs::Diagnostics diagnostics;
+  GraphBuilder builder({1, 4, 4}, diagnostics);
+  NodeId last = 0;
+  for (auto name: {"dense1", "", "", "dense0", "", "dense2"}) {
+    last = builder.add(name, Dense{3, true}, kj::arrayPtr(&last, 1), {});
+  }
+  auto graph = builder.finish(last, {});
+  CHECK(nodesOf(graph, {.nodes = {1, 7}}) == "dense1 dense2 dense3 dense0 dense4 dense2");
+  // The name of the second one was taken when the last one asked for it.
+  REQUIRE(diagnostics.count() == 1);
+  CHECK(
+      diagnostics.all()[0].message == "an earlier layer without a name is called `dense2` already");
+}
+
 TEST_CASE("Graph: reports every misfit, but nothing that follows from one") {
   configs::Diagnostics diagnostics;
   GraphBuilder builder({1, 4, 4}, diagnostics);

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "configs/language/warning.h"
 #include "rpc/wire/opening.h"
 #include "rpc/wire/running_time.h"
 #include "rpc/wire/wire.h"
@@ -180,9 +181,10 @@ private:
     bool isOwnLimit = strstr(why.getDescription().cStr(), strerror(EMFILE)) != nullptr &&
                       strstr(why.getDescription().cStr(), strerror(ENFILE)) == nullptr;
     if (!hasToldFull) {
-      warn(isOwnLimit ? kj::str("no file descriptor is free, so new connections wait. Raise the ",
-                            "limit with `ulimit -n`")
-                      : kj::str("new connections wait: ", why.getDescription()));
+      configs::warn(isOwnLimit
+                        ? kj::str("no file descriptor is free, so new connections wait. Raise the ",
+                              "limit with `ulimit -n`")
+                        : kj::str("new connections wait: ", why.getDescription()));
     }
     hasToldFull = true;
   }
@@ -190,13 +192,9 @@ private:
     auto sentence = kj::str("a connection from ", machine, " was refused: ", why.getDescription());
     KJ_IF_MAYBE(t, tell) (*t)(sentence);
     if (!hasToldRefused) {
-      warn(kj::str(sentence, ". Further refused connections will not be reported"));
+      configs::warn(kj::str(sentence, ". Further refused connections will not be reported"));
     }
     hasToldRefused = true;
-  }
-  static void warn(kj::StringPtr sentence) {
-    auto line = kj::str("warning: ", sentence, "\n");
-    (void)!::write(STDERR_FILENO, line.begin(), line.size());
   }
 
   // A broken connection concerns only its peer, whose calls have failed.

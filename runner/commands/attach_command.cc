@@ -27,9 +27,9 @@ kj::MainFunc AttachCommand::getMain() {
 
 Validity AttachCommand::attach() {
   auto folder = launchedRun(path, commandLine);
-  lastWords = kj::str("\nleft ", folder.path, ", which goes on. `runner attach ", folder.path,
-      "` follows it again, and `runner stop ", folder.path, "` ends it\n");
-  endAtInterrupt(lastWords);
+  // Ctrl-C ends this command and not the run.
+  endAtInterrupt(kj::str("\nleft ", folder.path, ", which goes on. `runner attach ", folder.path,
+      "` follows it again, and `runner stop ", folder.path, "` ends it\n"));
   kj::UnixEventPort::captureChildExit();
   auto io = kj::setupAsyncIo();
   FollowedRun run({kj::str(folder.path)}, io);

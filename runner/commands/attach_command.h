@@ -20,7 +20,6 @@ private:
 
   CommandLine& commandLine;
   kj::String path;
-  kj::String lastWords;  // printed at Ctrl-C, which ends this command and not the run
 };
 
 }  // namespace runner

@@ -84,9 +84,9 @@ private:
   kj::Array<kj::String> files() {
     if (io::pathKind(path()) == io::PathKind::FOLDER) return filesOf(path());
     if (!path().endsWith(".toml")) return kj::arr(kj::str(path()));
-    auto all = loadAll();
-    prepareData(all, path(), commandLine);
-    auto& config = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).data;
+    auto loaded = loadOnlyData();
+    auto& config = KJ_ASSERT_NONNULL(loaded.config);
+    prepareData(config, path(), commandLine);
     auto dataset = io::openDataset(config, io::unheard());
     return filesOf(dataset->folder());
   }

@@ -32,7 +32,6 @@ constexpr uint SHORT_DECIMALS = 3;
 constexpr uint TOP_K = 5;
 // How many of the worst images a page shows by default.
 constexpr uint WORST = 60;
-constexpr size_t FOLDER_BATCH = 64;
 
 // Returns the first names of the classes of a network.
 kj::String classesOf(const TrainedModel& model) {
@@ -55,7 +54,7 @@ kj::Array<ImageFileName> labelledByFolder(const TrainedModel& model, kj::StringP
   kj::Vector<ImageFileName> labelled;
   kj::HashMap<kj::String, int32_t> labels;
   for (uint label = 0; label < model.graph.classes; label++) {
-    auto name = model.className(label);
+    auto name = inUtf8(model.className(label));
     for (char& c: name) c = c == '/' ? '_' : c;
     labels.upsert(kj::mv(name), int32_t(label), [](int32_t& first, int32_t&&) { first = SEVERAL; });
   }
@@ -67,7 +66,8 @@ kj::Array<ImageFileName> labelledByFolder(const TrainedModel& model, kj::StringP
   for (auto& file: files) {
     auto inside = file.path.slice(begin);
     KJ_IF_MAYBE(slash, inside.findFirst('/')) {
-      auto name = kj::heapString(inside.slice(0, *slash));
+      // The names in a file of weights are UTF-8, but that of a folder may hold any bytes.
+      auto name = inUtf8(kj::heapString(inside.slice(0, *slash)));
       constexpr int32_t UNKNOWN = -1;
       auto label = labels.find(name).orDefault(UNKNOWN);
       if (label == SEVERAL) {
@@ -109,7 +109,7 @@ void requireSameKind(const TrainedModel& model, const io::Dataset& dataset) {
   if (model.graph.classNames.size() == 0) return;
   for (size_t label = 0; label < kj::min(dataset.classes(), names.size()); ++label) {
     bool isKnown = names[label].size() > 0;
-    if (!isKnown || names[label] == model.className(label)) continue;
+    if (!isKnown || inUtf8(names[label]) == inUtf8(model.className(label))) continue;
     configs::fail("label ", label, " is the class ", names[label], " in the data set, but ",
         model.className(label), " in the network", OTHER);
   }
@@ -276,7 +276,7 @@ kj::String EvaluateCommand::judgeFolder(TrainedModel& model, Judgement& judgemen
   auto found = imageFilesAt(data, leftOut);
   auto files = labelledByFolder(model, data, found, leftOut);
   withProgress([&](io::Progress& progress) {
-    FileImages images(model, kj::min(FOLDER_BATCH, files.size()));
+    FileImages images(model, model.batchOf(files.size()));
     images.run(files, [&](const FileAnswer& answer) {
       KJ_IF_MAYBE(problem, answer.problem) {
         leftOut(*problem);

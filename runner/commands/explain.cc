@@ -68,6 +68,7 @@ kj::String shapeText(const nn::Shape& shape) {
 kj::String layers(const nn::Graph& graph, const Form& form) {
   kj::Vector<kj::Array<kj::String>> rows;
   uint64_t flops = 0;
+  uint segment = 0;  // the one that `id` is in
   for (uint id = 0; id < graph.nodes.size(); id++) {
     auto& node = graph.nodes[id];
     auto inputs = KJ_MAP(input, node.inputs) {
@@ -77,7 +78,6 @@ kj::String layers(const nn::Graph& graph, const Form& form) {
     flops += own;
     uint64_t parameters = 0;
     for (uint64_t k = node.keys.begin; k < node.keys.end; k++) parameters += graph.keys[k].size;
-    uint segment = 0;
     while (graph.segments[segment].nodes.end <= id) segment++;
     rows.add(cells(node.name, nn::nameOf(node.op), shapeText(node.shape),
         parameters == 0 ? kj::str() : grouped(parameters), fixedPoint(own / 1e6, 2), segment));

@@ -46,6 +46,14 @@ LoadedRuns FileCommand::loadAll() {
   return all;
 }
 
+LoadedData FileCommand::loadOnlyData() {
+  checkFile();
+  LoadedData loaded;
+  commandLine.orWrongInput([&]() { loaded = loadData(file, terminalColumns(STDERR_FILENO)); });
+  if (loaded.config == nullptr) commandLine.exitError(loaded.errors);
+  return loaded;
+}
+
 void FileCommand::checkFile() {
   char folder[PATH_MAX];
   if (::getcwd(folder, sizeof(folder)) == nullptr && errno == ENOENT) {

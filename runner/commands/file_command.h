@@ -37,6 +37,9 @@ protected:
   // Returns the file with all its runs, without errors. If it has errors, prints them and ends the
   // program.
   LoadedRuns loadAll();
+  // Returns [data] of the file, without errors. If it has errors, prints them and ends the program.
+  // The rest of the file may be wrong.
+  LoadedData loadOnlyData();
   // Overrides one more value of the file, as --set does. `word` must outlive this object.
   Validity addOverride(kj::StringPtr word);
 

@@ -180,6 +180,16 @@ void prepareData(LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, 
   addRecords(all);
 }
 
+void prepareData(const io::DataConfig& config, kj::StringPtr file, CommandLine& commandLine) {
+  configs::Diagnostics diagnostics;
+  io::requireSource(config, diagnostics);
+  io::requireSourcesHere(config, diagnostics);
+  if (diagnostics.count() > 0) {
+    commandLine.exitError(diagnostics.format(file, terminalColumns(STDERR_FILENO)));
+  }
+  prepare(config, [&](kj::StringPtr sentence) { commandLine.warning(sentence); });
+}
+
 void withProgress(kj::FunctionParam<void(io::Progress&)> work) {
   ProgressLine line(STDERR_FILENO);
   WorkProgress pace;

@@ -32,6 +32,9 @@ kj::Array<kj::String> checkStarts(
 void prepareData(
     LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool mayFail = false);
 
+// The same for the one data set of `config`. Checks nothing else of its file.
+void prepareData(const io::DataConfig& config, kj::StringPtr file, CommandLine& commandLine);
+
 // Calls `work` with a function that shows its progress to the user. At an interrupt, the function
 // throws, so that `work` removes what it has begun. Then the program ends.
 void withProgress(kj::FunctionParam<void(io::Progress&)> work);

@@ -141,9 +141,9 @@ Validity ScaleCommand::scale() {
     KJ_IF_MAYBE(why, whyNot(folder, cluster, count)) return kj::mv(*why);
     PresentWorkers workers(folder, cluster.workers);
     wantWorkers(folder, count);
-    lastWords = kj::str(
-        "\nleft ", folder.path, ", which goes on and still wants ", counted(count, "worker"), "\n");
-    endAtInterrupt(lastWords);
+    // Ctrl-C ends this command and not the run.
+    endAtInterrupt(kj::str("\nleft ", folder.path, ", which goes on and still wants ",
+        counted(count, "worker"), "\n"));
     auto io = kj::setupAsyncIo();
     while (workers.look([](Event::Reader event) { tell(changeText(event)); }) != count) {
       if (!isHeld(folder)) configs::fail(folder.path, " is over: ", endOf(folder).text);

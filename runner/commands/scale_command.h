@@ -22,7 +22,6 @@ private:
   CommandLine& commandLine;
   kj::String path;
   kj::uint count = 0;
-  kj::String lastWords;  // printed at Ctrl-C, which ends this command and not the run
 };
 
 }  // namespace runner

@@ -1,6 +1,6 @@
 #include "runner/export/exported_network.h"
 
-#include <kj/encoding.h>
+#include "runner/text/json.h"
 
 namespace runner {
 
@@ -37,10 +37,10 @@ kj::Array<uint64_t> ExportedNetwork::shapeOf(const nn::Key& key) const {
 }
 
 kj::Array<kj::String> ExportedNetwork::classNames() const {
-  // Names of folders may hold any bytes. This replaces what is not UTF-8 by U+FFFD.
+  // Names of folders may hold any bytes.
   return KJ_MAP(label, kj::indices(graph.classNames)) {
     auto& name = graph.classNames[label];
-    return name.size() == 0 ? kj::str(label) : kj::String(kj::decodeUtf16(kj::encodeUtf16(name)));
+    return name.size() == 0 ? kj::str(label) : inUtf8(name);
   };
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "configs/language/printable.h"
 #include "runner/logs/verb_times.h"
 #include "runner/system/files.h"
 #include "runner/system/terminal.h"
@@ -24,16 +25,6 @@ constexpr kj::StringPtr CLEAR_BELOW = "\x1b[J"_kj;
 // To the start of the first of `lines` lines, the cursor being in the last.
 kj::String toFirst(uint lines) {
   return lines > 1 ? kj::str("\r\x1b[", lines - 1, "A") : kj::str("\r");
-}
-
-// Replaces control characters, which would move the cursor off the line, by spaces.
-kj::String onOneLine(kj::StringPtr text) {
-  auto result = kj::str(text);
-  for (char& c: result) {
-    auto byte = static_cast<unsigned char>(c);
-    if (byte < ' ' || byte == 0x7f) c = ' ';
-  }
-  return result;
 }
 
 void addEta(kj::Vector<kj::String>& parts, kj::Maybe<double> eta_s) {
@@ -131,9 +122,9 @@ void ProgressLine::show(kj::ArrayPtr<const kj::String> texts) {
   for (auto& text: texts) {
     bool last = &text == &texts.back();
     if (!last && lines.size() + 1 == room) continue;
-    // One column stays free. After a full line, some terminals clear the last character, and others
-    // wrap.
-    lines.add(kj::str(CLEAR_LINE, fitted(onOneLine(text), size.columns - 1)));
+    // A control character would move the cursor off the line. One column stays free. After a full
+    // line, some terminals clear the last character, and others wrap.
+    lines.add(kj::str(CLEAR_LINE, fitted(configs::withoutControls(text, ' '), size.columns - 1)));
   }
   // All in one write, so that nobody sees the cleared lines.
   writeQuietly(fd, kj::str(toFirst(visible), kj::strArray(lines, "\r\n"),

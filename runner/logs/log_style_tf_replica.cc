@@ -2,6 +2,7 @@
 #include <kj/map.h>
 #include <kj/vector.h>
 
+#include "configs/language/printable.h"
 #include "runner/logs/log_writers.h"
 #include "runner/text/numbers.h"
 
@@ -115,8 +116,8 @@ private:
 }  // namespace
 
 kj::String placementLine(Event::Placed::Reader placed) {
-  return kj::str(
-      placed.getKey(), ": (VariableV2): /job:ps/replica:0/task:", placed.getServer(), "/cpu:0");
+  return kj::str(configs::printable(placed.getKey()),
+      ": (VariableV2): /job:ps/replica:0/task:", placed.getServer(), "/cpu:0");
 }
 
 kj::Own<LineWriter> newTfReplicaWriter() {

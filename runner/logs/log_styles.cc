@@ -2,6 +2,7 @@
 
 #include <kj/vector.h>
 
+#include "configs/language/printable.h"
 #include "runner/logs/log_lines.h"
 #include "runner/logs/log_writers.h"
 #include "runner/text/numbers.h"
@@ -37,9 +38,10 @@ kj::Array<kj::String> linesOf(LineWriter& writer, Event::Reader event) {
   auto lines = writer.lines(event);
   auto time = momentOf(event.getTimeS());
   auto end = brokenEndOf(event);
-  if (end.size() > 0) return kj::arr(kj::str(logTime(time), end));
+  if (end.size() > 0) return kj::arr(kj::str(logTime(time), configs::printable(end)));
   if (event.isUnsaved()) {
-    return kj::arr(kj::str(logTime(time), "warning: ", unsavedText(event.getUnsaved())));
+    auto text = configs::printable(unsavedText(event.getUnsaved()));
+    return kj::arr(kj::str(logTime(time), "warning: ", text));
   }
   if (!event.isCounted()) return lines;
   auto pushes = event.getCounted().getPushes();

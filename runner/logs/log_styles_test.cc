@@ -196,6 +196,25 @@ TEST_CASE("mxnet: a validation with a top-k accuracy has a line with the name of
   CHECK(lines.endsWith(" Node[2] Epoch[3] Validation-top_k_accuracy_5=0.812346\n"));
 }
 
+TEST_CASE("linesOf: control characters of names neither reach a terminal nor begin a line") {
+  auto writer = style("tf_aws").writer();
+  auto linesOfOne = [&](kj::FunctionParam<void(Event::Builder)> fill) {
+    capnp::MallocMessageBuilder message;
+    auto event = message.initRoot<Event>();
+    fill(event);
+    return kj::strArray(linesOf(*writer, event), "\n");
+  };
+  linesOfOne([](Event::Builder event) { event.initPlaced().setKey("a\x1b[31m\nb_weight"); });
+  CHECK(linesOfOne([](Event::Builder event) { event.initBegun(); }) ==
+        "a\\x1b[31m\\x0ab_weight: (VariableV2): /job:ps/replica:0/task:0/cpu:0\nsession started");
+  CHECK(tests::contains(
+      linesOfOne([](Event::Builder event) { event.initFailed().setReason("\x1b.jpg is gone"); }),
+      "the job failed: \\x1b.jpg is gone"));
+  CHECK(tests::contains(
+      linesOfOne([](Event::Builder event) { event.initUnsaved().setReason("\x1b is full"); }),
+      "\\x1b is full"));
+}
+
 TEST_CASE("LogStyle: each style counts steps and writes lines as its original system did") {
   CHECK(style("mxnet").every == 50);
   CHECK(style("tf_replica").every == 1);

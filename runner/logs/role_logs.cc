@@ -4,6 +4,7 @@
 #include <kj/common.h>
 #include <stdio.h>
 
+#include "configs/language/printable.h"
 #include "runner/logs/log_lines.h"
 #include "runner/logs/log_styles.h"
 #include "runner/logs/role_names.h"
@@ -12,10 +13,10 @@ namespace runner {
 
 namespace {
 
-// `2016-01-22 14:22:03,897 worker 0: `
-kj::String prefix(Event::Reader event, Role role, uint index) {
+// Returns the line `2016-01-22 14:22:03,897 worker 0: joined the job`.
+kj::String lineOf(Event::Reader event, Role role, uint index, kj::StringPtr words) {
   auto time = momentOf(event.getTimeS());
-  return kj::str(logTime(time), roleName(role, index), ": ");
+  return kj::str(logTime(time), roleName(role, index), ": ", configs::printable(words));
 }
 
 // Returns in plain words what `event` means. Empty if the log's style has a line for it.
@@ -101,22 +102,20 @@ void RoleLogs::append(Event::Reader event, kj::ArrayPtr<const kj::String> lines)
     auto placed = event.getPlaced();
     uint server = placed.getServer();
     fileOf(Role::SERVER, server)
-        .append(kj::str(prefix(event, Role::SERVER, server), "holds ", placed.getBytes(),
-            " bytes of ", placed.getKey()));
+        .append(lineOf(event, Role::SERVER, server,
+            kj::str("holds ", placed.getBytes(), " bytes of ", placed.getKey())));
     return;
   }
   auto end = endOf(event);
   if (end.size() > 0) {
-    for (auto& log: logs) log.file.append(kj::str(prefix(event, log.role, log.index), end));
+    for (auto& log: logs) log.file.append(lineOf(event, log.role, log.index, end));
     return;
   }
   if (event.getRole() == Role::COORDINATOR) return;
   auto& file = fileOf(event.getRole(), event.getIndex());
   for (auto& line: lines) file.append(line);
   auto words = wordsOf(event);
-  if (words.size() > 0) {
-    file.append(kj::str(prefix(event, event.getRole(), event.getIndex()), words));
-  }
+  if (words.size() > 0) file.append(lineOf(event, event.getRole(), event.getIndex(), words));
 }
 
 LineFile& RoleLogs::fileOf(Role role, uint index) {

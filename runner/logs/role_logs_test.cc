@@ -90,6 +90,26 @@ TEST_CASE("RoleLogs: each role's file has its lines, and its actions in plain wo
         "worker 1: the job is done, weights sha256=abc\n");
 }
 
+TEST_CASE("RoleLogs: control characters of names neither reach a terminal nor begin a line") {
+  TestLogs logs("controls");
+  logs.append(Role::COORDINATOR, 0, nullptr, [](Event::Builder event) {
+    event.initPlaced().setKey("a\x1b[31m\nb_weight");
+    event.getPlaced().setBytes(8);
+  });
+  logs.join(Role::WORKER, 0, "");
+  logs.append(Role::WORKER, 0, nullptr,
+      [](Event::Builder event) { event.initBadRecord().setReason("\x1b.jpg is no JPEG"); });
+  logs.append(Role::COORDINATOR, 0, nullptr,
+      [](Event::Builder event) { event.initFailed().setReason("\x07.jpg is gone"); });
+  CHECK(logs.read("server", 0) ==
+        "server 0: holds 8 bytes of a\\x1b[31m\\x0ab_weight\n"
+        "server 0: the job failed: \\x07.jpg is gone\n");
+  CHECK(logs.read("worker", 0) ==
+        "worker 0: joined the job, process 42\n"
+        "worker 0: warning: \\x1b.jpg is no JPEG\n"
+        "worker 0: the job failed: \\x07.jpg is gone\n");
+}
+
 TEST_CASE("RoleLogs: the end of a failed job is in the files of all roles that joined") {
   TestLogs logs("failed");
   logs.join(Role::WORKER, 0, "");

@@ -92,16 +92,24 @@ kj::Own<configs::Document> documentOf(const configs::Document& file,
   return document;
 }
 
-// Reads only [sweep]. The rest of the file may be right only together with swept values.
-SweepConfig readSweep(const configs::Document& file, configs::Diagnostics& diagnostics) {
+// Reads only the section `key` with `read`. The rest of the file may be wrong.
+template <typename Read>
+auto readAlone(const configs::Document& file, kj::StringPtr key, Read read,
+    configs::Diagnostics& diagnostics) {
   configs::Document alone;
   alone.root.span = file.root.span;
-  auto& entry = KJ_ASSERT_NONNULL(file.root.find("sweep"));
-  alone.root.entries.add(
-      configs::Entry{kj::str(entry.key), entry.keySpan, configs::clone(*entry.value)});
+  KJ_IF_MAYBE(entry, file.root.find(key)) {
+    alone.root.entries.add(
+        configs::Entry{kj::str(entry->key), entry->keySpan, configs::clone(*entry->value)});
+  }
   configs::Reading reading{diagnostics, {}};
-  return configs::readDocument(alone, reading,
-      [](configs::Reader& reader) { return reader.section("sweep", "", SweepConfig::read); });
+  return configs::readDocument(
+      alone, reading, [&](configs::Reader& reader) { return reader.section(key, "", read); });
+}
+
+// The rest of the file may be right only together with swept values.
+SweepConfig readSweep(const configs::Document& file, configs::Diagnostics& diagnostics) {
+  return readAlone(file, "sweep", SweepConfig::read, diagnostics);
 }
 
 // Returns the first value in `value` that comes from a `--set`, or null.
@@ -221,6 +229,28 @@ LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overri
     all.runs = runs.releaseAsArray();
   }
   return all;
+}
+
+LoadedData loadData(kj::StringPtr path, kj::Maybe<uint> columns) {
+  LoadedData loaded;
+  configs::Diagnostics diagnostics;
+  loaded.document = loadDocument(path, nullptr, diagnostics);
+  kj::Maybe<SweepConfig> sweep;
+  kj::Array<Settings> list;
+  if (loaded.document->root.find("sweep") != nullptr) {
+    sweep = readSweep(*loaded.document, diagnostics);
+    if (diagnostics.count() == 0) list = listRuns(KJ_ASSERT_NONNULL(sweep));
+  }
+  if (diagnostics.count() == 0) {
+    auto first = list.size() > 0 ? list[0].asPtr() : kj::ArrayPtr<const Setting>();
+    auto run = documentOf(*loaded.document, first, diagnostics);
+    loaded.config = readAlone(*run, "data", io::DataConfig::read, diagnostics);
+  }
+  if (diagnostics.count() > 0) {
+    loaded.config = nullptr;
+    loaded.errors = diagnostics.format(path, columns);
+  }
+  return loaded;
 }
 
 }  // namespace runner

@@ -35,6 +35,17 @@ struct LoadedRuns {
 LoadedRuns loadRuns(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
     kj::ArrayPtr<const kj::StringPtr> sweeps, kj::Maybe<uint> columns = nullptr);
 
+// The section [data] of a file, or its errors.
+struct LoadedData {
+  kj::Own<configs::Document> document;  // owns the texts that spans point into
+  kj::Maybe<io::DataConfig> config;     // null if there are errors
+  kj::String errors;                    // ready to print
+};
+
+// Reads only [data] of the file at `path`, as its first run has it, for work that needs no more.
+// The sections about the network and the training may be wrong.
+LoadedData loadData(kj::StringPtr path, kj::Maybe<uint> columns = nullptr);
+
 // Calls addRecords() for every run whose data are available. Runs of a sweep that turn out to be
 // equal become one.
 void addRecords(LoadedRuns& all);

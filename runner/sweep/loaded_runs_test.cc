@@ -283,5 +283,30 @@ TEST_CASE("loadExperiment: a resolved run of each experiment in configs/ reads b
   }
 }
 
+TEST_CASE("loadData: reads [data], whatever is wrong with the rest of the file") {
+  auto path = kj::str(::getenv("TEST_TMPDIR"), "/data.toml");
+  auto load = [&](kj::StringPtr text) {
+    writeWhole(path, text);
+    return loadData(path);
+  };
+  auto batchSizeOf = [&](kj::StringPtr text) {
+    auto loaded = load(text);
+    CHECK(loaded.errors == "");
+    return KJ_ASSERT_NONNULL(loaded.config).batchSize;
+  };
+  // A kernel that does not fit, a section that misses its keys, and an unknown key.
+  auto wrong =
+      kj::str("unknown = 1\n[model]\nlayers = [{ kind = \"conv\", filters = 1, kernel = 40 ",
+          "}]\n[train]\n[data]\ndataset = \"mnist\"\n");
+  CHECK(batchSizeOf(kj::str(wrong, "batch_size = 10\n")) == 10);
+  // Of a sweep, the first run counts.
+  CHECK(batchSizeOf(kj::str(wrong, "[sweep]\ngrid = { \"data.batch_size\" = [20, 30] }\n")) == 20);
+
+  auto errors = load(kj::str(wrong, "batch_sice = 10\n")).errors;
+  CHECK(tests::contains(errors, "unknown key `batch_sice` in [data]"));
+  CHECK(tests::contains(errors, "1 error in "));
+  CHECK(tests::contains(load("[model]\n").errors, "missing key `dataset` in [data]"));
+}
+
 }  // namespace
 }  // namespace runner

@@ -143,7 +143,8 @@ void CommandLine::exitError(kj::StringPtr message) {
 }
 
 void CommandLine::orWrongInput(kj::FunctionParam<void()> work) {
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions(work)) exitError(kj::str("error: ", reasonOf(*e)));
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(work))
+    exitError(configs::printable(kj::str("error: ", reasonOf(*e))));
 }
 
 void CommandLine::exitInfo(kj::StringPtr message) {

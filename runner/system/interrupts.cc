@@ -7,6 +7,7 @@
 
 #include <csignal>
 
+#include "configs/language/printable.h"
 #include "runner/system/command_line.h"
 
 namespace runner {
@@ -14,6 +15,7 @@ namespace runner {
 namespace {
 
 kj::StringPtr lastWords;
+kj::Vector<kj::String> allWords;  // of all calls, because a handler may be writing earlier words
 bool (*mustCleanUpFirst)() = nullptr;
 int appendedFile = -1;
 kj::StringPtr appendedLine;
@@ -48,7 +50,7 @@ kj::StringPtr reasonOfInterrupt(int signal) {
 }
 
 void endAtInterrupt(kj::StringPtr words, bool (*mustCleanUp)()) {
-  lastWords = words;
+  lastWords = allWords.add(configs::printableLines(words));
   mustCleanUpFirst = mustCleanUp;
   struct sigaction action = {};
   action.sa_handler = &onInterrupt;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "configs/language/display_width.h"
+#include "configs/language/printable.h"
 #include "runner/system/command_line.h"
 #include "runner/system/terminal.h"
 #include "runner/text/fitted_text.h"
@@ -23,11 +24,7 @@ TextTable cleaned(const TextTable& table) {
     return KJ_MAP(cell, cells) {
       kj::StringPtr text = cell;
       while (text.startsWith(" ")) text = text.slice(1);
-      auto result = kj::str(text);
-      for (char& c: result) {
-        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
-      }
-      return result;
+      return configs::withoutControls(text, ' ');
     };
   };
   auto rows = KJ_MAP(row, table.rows) {

@@ -77,14 +77,16 @@ kj::Maybe<kj::String> withoutHexEscapes(kj::ArrayPtr<const char> json) {
   return kj::heapString(result);
 }
 
+kj::String inUtf8(kj::StringPtr text) {
+  auto decoded = kj::encodeUtf32(text);
+  return decoded.hadErrors ? kj::String(kj::decodeUtf32(decoded)) : kj::str(text);
+}
+
 kj::String inJson(kj::StringPtr text) {
   // Names of tensors are plain. For each text, the codec allocates and clears 8 KiB.
   if (isPlain(text)) return kj::str('"', text, '"');
-  capnp::JsonCodec codec;
-  auto decoded = kj::encodeUtf32(text);
-  if (!decoded.hadErrors) return codec.encode(capnp::Text::Reader(text));
-  kj::String replaced = kj::decodeUtf32(decoded);
-  return codec.encode(capnp::Text::Reader(replaced));
+  auto valid = inUtf8(text);
+  return capnp::JsonCodec().encode(capnp::Text::Reader(valid));
 }
 
 }  // namespace runner

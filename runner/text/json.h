@@ -5,7 +5,11 @@
 
 namespace runner {
 
-// Returns `text` with quotes and escapes. What is not UTF-8 becomes U+FFFD.
+// Returns `text` with U+FFFD in place of what is not UTF-8. JSON holds no other text, so a name
+// that was read from JSON can only be compared with a name in this form.
+kj::String inUtf8(kj::StringPtr text);
+
+// Returns inUtf8(text) with quotes and escapes.
 kj::String inJson(kj::StringPtr text);
 
 // Returns JSON text with characters in place of escapes such as `\u00e9`. Null if it has none. The

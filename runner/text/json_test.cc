@@ -21,6 +21,8 @@ TEST_CASE("inJson: escapes quotes, backslashes and control characters") {
 
 TEST_CASE("inJson: replaces what is not UTF-8") {
   CHECK(inJson("a\xff z") == "\"a\xef\xbf\xbd z\"");
+  CHECK(inUtf8("a\xff z") == "a\xef\xbf\xbd z");
+  CHECK(inUtf8("学習率") == "学習率");
 }
 
 kj::String decoded(kj::StringPtr json) {

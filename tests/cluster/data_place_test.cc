@@ -146,6 +146,25 @@ TEST_CASE("images that only the current folder has are refused before anything i
   CHECK(contains(readFile(kj::str(run, "/experiment.toml")), kj::str(folders.folder, "/photos")));
 }
 
+TEST_CASE("data needs only [data] of an experiment to be right") {
+  TestFolders folders;
+  auto experiment = newExperiment(0);
+  auto file = kj::str(experiment, "/x.toml");
+  // The images have sides of 8 pixels.
+  writeFile(file, kj::str("unknown = 1\n[data]\ndataset = \"image_folder\"\nsource = \"photos\"\n",
+                      "[model]\nlayers = [{ kind = \"conv\", filters = 1, kernel = 9 }]\n"));
+  CHECK(folders.call({"check", file}).exitCode == 2);
+  for (auto word: {"info", "verify", "show"}) {
+    auto ended = folders.call({"data", word, file});
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 0);
+  }
+  writeFile(file, "[data]\ndataset = \"image_folder\"\nsauce = \"photos\"\n");
+  auto ended = folders.call({"data", "info", file});
+  CHECK(ended.exitCode == 2);
+  CHECK(contains(ended.errors, "unknown key `sauce` in [data]"));
+}
+
 TEST_CASE("check imports nothing") {
   TestFolders folders;
   CHECK(folders.call({"check", kj::str(newExperiment(0), "/x.toml")}).exitCode == 0);

@@ -1,6 +1,7 @@
 // What `runner evaluate` and `runner predict` say of finished runs, and runs that start from
 // trained weights.
 #include <kj/filesystem.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "io/images/jpeg.h"
@@ -227,6 +228,17 @@ TEST_CASE("predict: its answers for all files add up to evaluate's accuracy") {
     CHECK(ended.exitCode == 2);
     CHECK(contains(ended.errors, "/zebra has the name of no class of the network"));
   }
+}
+
+TEST_CASE("evaluate: finds classes whose names are not UTF-8") {
+  auto folder = photos();
+  auto bright = kj::str(folder, "/bright"), dark = kj::str(folder, "/dark");
+  REQUIRE(::rename(bright.cStr(), kj::str(folder, "/clart\xe9").cStr()) == 0);
+  REQUIRE(::rename(dark.cStr(), kj::str(folder, "/noir\xff").cStr()) == 0);
+  auto source = kj::str("data.source=", folder);
+  auto run = train(PHOTOS, {source});
+  checkAgain(run);
+  CHECK(numberIn(outputOf({"evaluate", run.folder, "--data", folder, "--json"}), "images") == 60);
 }
 
 TEST_CASE("model.weights: training begins with them, except for what is skipped") {
