@@ -296,9 +296,8 @@ kj::Maybe<kj::String> RunCommand::whyNotStarted(
   }
   auto& cluster = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).cluster;
   KJ_IF_MAYBE(why, whyNotFromHere(cluster)) return kj::mv(*why);
-  bool usesGpu = false;
-  for (auto& device: cluster.devices) usesGpu = usesGpu || isGpu(device);
-  if (detach && usesGpu && cluster.launcher->word == LauncherKind::INLINE) {
+  bool isInline = cluster.launcher->word == LauncherKind::INLINE;
+  if (detach && isInline && haveGpu(cluster.devices)) {
     return kj::str("--detach cannot be combined with cluster.launcher = \"inline\" and a GPU: the ",
         "driver works only in the process that has looked for GPUs. Choose launcher \"local\"");
   }

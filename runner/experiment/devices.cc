@@ -96,6 +96,13 @@ bool isGpu(kj::StringPtr word) {
   return parsed.is<Device>() && parsed.get<Device>().kind == CUDA;
 }
 
+bool haveGpu(kj::ArrayPtr<const kj::String> devices) {
+  for (auto& device: devices) {
+    if (isGpu(device)) return true;
+  }
+  return false;
+}
+
 nn::Target targetOf(kj::StringPtr word) {
   auto device = parse(word).get<Device>();
   return {device.kind == CPU ? &nn::CPU : &nn::cuda::CUDA, device.index};

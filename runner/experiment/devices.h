@@ -25,6 +25,8 @@ kj::Maybe<kj::String> whyNotHere(kj::StringPtr device);
 
 // Whether the word names a GPU. False for a word that checkDevices() refuses.
 bool isGpu(kj::StringPtr device);
+// Whether any of these words names a GPU.
+bool haveGpu(kj::ArrayPtr<const kj::String> devices);
 
 // Returns the device that a word names. The word must have passed checkDevices().
 nn::Target targetOf(kj::StringPtr device);

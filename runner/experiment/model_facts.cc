@@ -44,12 +44,9 @@ void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagn
 
 kj::Maybe<kj::StringPtr> whyBitsDiffer(const Experiment& experiment) {
   if (experiment.train.deterministic) return nullptr;
-  for (auto& device: experiment.cluster.devices) {
-    if (targetOf(device).backend == &nn::CPU) continue;
-    return "algorithms on GPUs are chosen by speed, so the bits may differ from run to run. Set "
-           "train.deterministic = true to choose them by a fixed rule"_kj;
-  }
-  return nullptr;
+  if (!haveGpu(experiment.cluster.devices)) return nullptr;
+  return "algorithms on GPUs are chosen by speed, so the bits may differ from run to run. Set "
+         "train.deterministic = true to choose them by a fixed rule"_kj;
 }
 
 kj::StringPtr highestLevelOf(const Experiment& experiment) {

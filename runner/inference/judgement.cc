@@ -150,7 +150,7 @@ kj::Array<kj::String> judgeValidation(const TrainedModel& model, const io::Datas
   uint cores = kj::max(1u, std::thread::hardware_concurrency());
   uint together = kj::max(1u, cores / experiment.cluster.threadsPerWorker);
   // Programs on one GPU would only take memory from each other.
-  for (auto& device: experiment.cluster.devices) together = isGpu(device) ? 1 : together;
+  if (haveGpu(experiment.cluster.devices)) together = 1;
   {
     kj::Vector<kj::Own<kj::Thread>> threads;
     for (uint i = 1; i < kj::min(together, parts); i++) {

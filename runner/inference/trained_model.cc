@@ -186,9 +186,7 @@ kj::Maybe<kj::String> TrainedModel::computeHere() {
 
 size_t TrainedModel::batchOf(size_t images) const {
   constexpr size_t MOST = 64;  // more are no faster, and take memory
-  bool isOnGpu = false;
-  for (auto& device: experiment().cluster.devices) isOnGpu = isOnGpu || isGpu(device);
-  return isOnGpu ? MOST : kj::min(MOST, images);
+  return haveGpu(experiment().cluster.devices) ? MOST : kj::min(MOST, images);
 }
 
 kj::Own<nn::Program> TrainedModel::newProgram() const {
