@@ -76,6 +76,7 @@ struct ClusterConfig {
   bool tls;  // TCP connections of the job are encrypted
   uint startTimeout_s;
   uint silenceTimeout_s;
+  uint stallTimeout_s;  // 0: no limit
 
   // Returns how many workers the job may have at a time.
   uint seats() const { return onLoss->continues ? elastic.max : workers; }

@@ -43,7 +43,7 @@ configs::Table settingsOf(const configs::Table& resolved) {
   constexpr kj::StringPtr OF_MODEL[] = {"weights"_kj};
   constexpr kj::StringPtr OF_CLUSTER[] = {"launcher"_kj, "image"_kj, "kubernetes"_kj, "port"_kj,
       "hosts"_kj, "interface"_kj, "ssh"_kj, "tls"_kj, "mpirun"_kj, "instruction_set"_kj,
-      "on_loss"_kj, "elastic"_kj};
+      "on_loss"_kj, "elastic"_kj, "stall_timeout_s"_kj};
   leaveOut(trained, "data", OF_DATA);
   leaveOut(trained, "model", OF_MODEL);
   leaveOut(trained, "cluster", OF_CLUSTER);

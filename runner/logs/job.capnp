@@ -211,6 +211,10 @@ struct RoleProgress {
   result @2 :Result; # of the epoch so far
   readS @3 :Float64;   # of the epoch so far: seconds in which steps waited for records
   stepsS @4 :Float64;  # of the epoch so far: seconds of steps
+  work @5 :UInt64;
+  # Counts the beginnings and the ends of pieces of the worker's own work, in which it waits for no
+  # other role. It is odd during such a piece. A worker whose piece lasts cluster.stall_timeout_s
+  # counts as lost.
 }
 
 struct Event {

@@ -145,7 +145,7 @@ kj::Promise<void> Job::run(bool launched) {
       .exclusiveJoin(launched ? kj::Promise<void>(kj::NEVER_DONE) : watchStart())
       .exclusiveJoin(
           tellMissing(kj::min(TELL_MISSING, experiment.cluster.startTimeout_s * kj::SECONDS / 2)))
-      .exclusiveJoin(watchSilence())
+      .exclusiveJoin(watchRoles())
       .exclusiveJoin(saveRegularly())
       .exclusiveJoin(showProgress(0));
 }
@@ -223,6 +223,10 @@ kj::String Job::nameOf(const Seat& seat) const {
 
 void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
   seat.lastHeard = running.passed();
+  if (progress.getWork() != seat.work) {
+    seat.work = progress.getWork();
+    seat.workSince = seat.lastHeard;
+  }
   seat.epoch = progress.getEpoch();
   seat.step = kj::max(seat.step, progress.getStep());
   if (seat.epoch == seat.trainedEpoch) return;
@@ -505,26 +509,36 @@ void Job::stamp(Event::Builder event) const {
   event.setTimeS((clock.now() - kj::UNIX_EPOCH) / kj::NANOSECONDS * 1e-9);
 }
 
-kj::Promise<void> Job::watchSilence() {
-  auto limit = experiment.cluster.silenceTimeout_s;
-  return timer.afterDelay(rpc::RunningTime::LOOK_INTERVAL).then([this, limit]() {
-    auto now = running.passed();
+kj::Promise<void> Job::watchRoles() {
+  return timer.afterDelay(rpc::RunningTime::LOOK_INTERVAL).then([this]() {
     for (auto& seat: seats) {
-      if (seat.joined && now - seat.lastHeard > limit * kj::SECONDS) {
-        lose(seat,
-            kj::str(nameOfSilent(seat), " has been silent for ", limit, " s",
-                reached(seat.role, seat.step), "; ",
-                seat.host.size() == 0 ? "" : "did its host or the network fail, ",
-                "was it stopped, ",
-                seat.role == Role::SERVER
-                    ? "is its machine overloaded, or does a single update take it so long?"
-                    : "or is its machine overloaded?",
-                " (cluster.silence_timeout_s)"),
-            kj::Exception::Type::FAILED);
-      }
+      if (!seat.joined) continue;
+      KJ_IF_MAYBE(why, whyLost(seat)) lose(seat, kj::mv(*why), kj::Exception::Type::FAILED);
     }
-    return watchSilence();
+    return watchRoles();
   });
+}
+
+kj::Maybe<kj::String> Job::whyLost(const Seat& seat) {
+  auto& cluster = experiment.cluster;
+  auto now = running.passed();
+  if (now - seat.lastHeard > cluster.silence()) {
+    return kj::str(nameOfSilent(seat), " has been silent for ", cluster.silenceTimeout_s, " s",
+        reached(seat.role, seat.step), "; ",
+        seat.host.size() == 0 ? "" : "did its host or the network fail, ", "was it stopped, ",
+        seat.role == Role::SERVER
+            ? "is its machine overloaded, or does a single update take it so long?"
+            : "or is its machine overloaded?",
+        " (cluster.silence_timeout_s)");
+  }
+  auto limit = cluster.stallTimeout_s;
+  if (limit > 0 && seat.isAtOwnWork() && now - seat.workSince > limit * kj::SECONDS) {
+    return kj::str(nameOf(seat), " has been at the same piece of work for ", limit, " s",
+        reached(seat.role, seat.step),
+        "; does its GPU hang, or the file system of its images? If the work takes so long, raise "
+        "cluster.stall_timeout_s");
+  }
+  return nullptr;
 }
 
 kj::String Job::nameOfSilent(const Seat& seat) {

@@ -115,12 +115,15 @@ private:
     kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> entering;
     rpc::ServerAddress address;
     kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // by `running`
+    uint64_t work = 0;                             // see RoleProgress in job.capnp
+    kj::Duration workSince = 0 * kj::NANOSECONDS;  // when `work` changed last, by `running`
     uint epoch = 0;                                // see RoleProgress in job.capnp
     uint64_t step = 0;
     nn::BatchResult sums;
     double read_s = 0, steps_s = 0;  // of its present epoch, as in RoleProgress
     uint trainedEpoch = 0;           // the last epoch whose sums are final
 
+    bool isAtOwnWork() const { return work % 2 == 1; }
     bool isWorkingMember() const { return role == Role::WORKER && isMember; }
   };
 
@@ -276,7 +279,10 @@ private:
   // Tells the launcher for which roles the job waits: after `pause`, after twice that time, and so
   // on. Never resolves.
   kj::Promise<void> tellMissing(kj::Duration pause);
-  kj::Promise<void> watchSilence();
+  // Loses roles that are silent, and workers that hang. Never resolves.
+  kj::Promise<void> watchRoles();
+  // Why a role that has joined counts as lost. Null if it does not.
+  kj::Maybe<kj::String> whyLost(const Seat& seat);
   // Measures the speed and tells the progress, again and again. `before` is the number of steps of
   // all workers at the last measurement. Never resolves.
   kj::Promise<void> showProgress(uint64_t before);

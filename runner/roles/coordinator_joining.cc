@@ -70,6 +70,7 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params, kj::String ho
   seat.joined = true;
   setMember(seat, params.getMember());
   seat.lastHeard = running.passed();
+  seat.work = 0;
 
   auto address = params.getAddress();
   seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};

@@ -131,6 +131,36 @@ TEST_CASE("Job: a silent role is lost, and a role that sends heartbeats is not")
   CHECK(job.failure().startsWith("worker 1 has been silent for 5 s; no step was reported yet;"));
 }
 
+TEST_CASE("Job: a worker whose own work does not end is lost, but not one that waits") {
+  TestJob job("stall", "cluster.stall_timeout_s=3");
+  auto server = job.join(Role::SERVER, 0);
+  auto busy = job.join(Role::WORKER, 0), hanging = job.join(Role::WORKER, 1);
+  auto beat = [&](Session::Client& worker, uint64_t work) {
+    auto request = worker.heartbeatRequest();
+    request.initProgress().setEpoch(1);
+    request.getProgress().setStep(7);
+    request.getProgress().setWork(work);
+    request.send().wait(job.waitScope);
+  };
+  auto pass = [&](uint64_t busyWork, uint64_t hangingWork) {
+    server.heartbeatRequest().send().wait(job.waitScope);
+    beat(busy, busyWork);
+    beat(hanging, hangingWork);
+    job.pass(1 * kj::SECONDS);
+  };
+  // Both wait.
+  for (uint i = 0; i < 10; i++) pass(2, 4);
+  CHECK_FALSE(job.over.poll(job.waitScope));
+  // Both are at work, and one after the other finishes a piece.
+  for (uint i = 0; i < 10; i++) pass(3 + 2 * i, 5 + 2 * (i / 2));
+  CHECK_FALSE(job.over.poll(job.waitScope));
+  for (uint i = 0; i < 4; i++) pass(101 + 2 * i, 201);
+  CHECK(job.failure() ==
+        "worker 1 has been at the same piece of work for 3 s; last reported step: 7; does its "
+        "GPU hang, or the file system of its images? If the work takes so long, raise "
+        "cluster.stall_timeout_s");
+}
+
 TEST_CASE("Job: after the coordinator was stopped, no role counts as silent or missing") {
   TestJob job("stopped coordinator");
   auto server = job.join(Role::SERVER, 0);

@@ -103,6 +103,7 @@ struct IoThread::Loop {
       result.setImages(progress.images);
       builder.setReadS(progress.read_s);
       builder.setStepsS(progress.steps_s);
+      builder.setWork(progress.work);
       progress.wasRead = true;
     };
     joined = Membership::join(io, loaded, options, transport, limits, kj::mv(fill), calls)

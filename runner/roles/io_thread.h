@@ -5,32 +5,18 @@
 #include <kj/async-io.h>
 #include <kj/mutex.h>
 #include <kj/thread.h>
-#include <atomic>
 
 #include "nn/program.h"
 #include "rpc/shard/shard_server.h"
 #include "rpc/store/remote_store.h"
 #include "rpc/wire/listener.h"
 #include "runner/checkpoints/saved_part.h"
+#include "runner/roles/live_progress.h"
 #include "runner/roles/meeting.h"
 #include "runner/roles/membership.h"
 #include "runner/roles/stop_point.h"
 
 namespace runner {
-
-// The progress of the compute thread, which writes it. The io thread sends it in heartbeats.
-struct LiveProgress {
-  std::atomic<uint> epoch{0};
-  std::atomic<uint64_t> step{0};
-  std::atomic<double> lossSum{0};
-  std::atomic<uint64_t> correct{0};
-  std::atomic<uint64_t> images{0};
-  std::atomic<double> read_s{0};
-  std::atomic<double> steps_s{0};
-  // Whether the io thread has read the progress since the compute thread last asked. A compute
-  // thread whose sums are on a device fetches them only then.
-  mutable std::atomic<bool> wasRead{false};
-};
 
 // Joins the job at once. The compute thread calls the methods, and they wait for the io thread. If
 // the job has failed, they throw the reason.

@@ -4,7 +4,7 @@
 #include "nn/network/graph.h"
 #include "nn/program.h"
 #include "runner/logs/verb_times.h"
-#include "runner/roles/io_thread.h"
+#include "runner/roles/live_progress.h"
 
 namespace runner {
 

@@ -5,10 +5,12 @@
 
 namespace runner {
 
-Validation::Validation(WorkerParts& parts, TrainingState& state, WorkerReports& reports)
+Validation::Validation(
+    WorkerParts& parts, TrainingState& state, WorkerReports& reports, LiveProgress& progress)
     : worker(parts),
       state(state),
       reports(reports),
+      progress(progress),
       part(parts.rank),
       parts(kj::max(parts.experiment.cluster.workers, parts.rank + 1)),
       meanLogits(nn::zeros(parts.experiment.data.batchSize * size_t(parts.facts.graph.classes))) {}
@@ -28,18 +30,23 @@ void Validation::run(
     parts = newParts;
   }
   batcher.restart(views);
-  for (;;) {
-    KJ_IF_MAYBE(batch, worker.batches->readValidation()) {
-      add(*batch);
-    } else {
-      break;
-    }
+  while (addNext()) {
   }
   KJ_IF_MAYBE(own, worker.trainer) {
+    OwnWork work(progress);
     if (views.size() == 1) state.replaceSums(own->runningSums());
   }
   state.sums.inTopK = inTopK;
   reports.badRecords(batcher);
+}
+
+bool Validation::addNext() {
+  OwnWork work(progress);
+  KJ_IF_MAYBE(batch, worker.batches->readValidation()) {
+    add(*batch);
+    return true;
+  }
+  return false;
 }
 
 void Validation::add(const io::Batch& batch) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/confusion.h"
+#include "runner/roles/live_progress.h"
 #include "runner/roles/training_state.h"
 #include "runner/roles/worker_parts.h"
 #include "runner/roles/worker_reports.h"
@@ -12,7 +13,8 @@ namespace runner {
 class Validation {
 public:
   // All arguments must outlive it.
-  Validation(WorkerParts& parts, TrainingState& state, WorkerReports& reports);
+  Validation(
+      WorkerParts& parts, TrainingState& state, WorkerReports& reports, LiveProgress& progress);
 
   // Validates part number `part` of `parts` with the program's present weights, from each of
   // `views`. `state.sums` are the results of this part then. Reports records that cannot be read.
@@ -25,6 +27,8 @@ public:
   kj::Array<nn::ConfusionCell> cells() const { return confusion.cells(); }
 
 private:
+  // Validates the next batch. Returns false if there is none.
+  bool addNext();
   void add(const io::Batch& batch);
   // Counts what is about single classes.
   void count(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels);
@@ -32,6 +36,7 @@ private:
   WorkerParts& worker;
   TrainingState& state;
   WorkerReports& reports;
+  LiveProgress& progress;
   uint part;  // which part the batches are of, and of how many
   uint parts;
   uint64_t inTopK = 0;  // of this part so far

@@ -73,7 +73,7 @@ public:
         enters(joining.enters),
         bestWeights(facts.graph),
         reports(parts, *ioThread, state, !options.launched),
-        validation(parts, state, reports),
+        validation(parts, state, reports, progress),
         slowStatistics(nn::zeros(facts.graph.statisticsSize)) {
     KJ_IF_MAYBE(config, experiment.train.average) {
       if (trainer != nullptr) {
@@ -407,13 +407,18 @@ private:
   void stepWithStore(bool isLastOfEpoch) {
     auto& segments = facts.graph.segments;
     verb.restart_s();
-    if (!isBatchSet) takeBatch();
+    if (!isBatchSet) {
+      OwnWork work(progress);
+      takeBatch();
+    }
     for (uint s = 0; s < segments.size(); s++) {
       store.await(state.step, segments[s].parameters.begin, segments[s].parameters.end);
       charge(rpc::TracePoint::PULL, state.times.pull_s, s);
+      OwnWork work(progress);
       program.forward(nn::Phase::TRAIN, s);
       charge(rpc::TracePoint::FORWARD, state.times.forward_s, s);
     }
+    OwnWork work(progress);
     // From here until the first push, nobody writes to the parameters.
     takeAverage();
     // The device still works on this step. Meanwhile the next batch goes to it, except at the end
@@ -434,6 +439,7 @@ private:
   // Makes one step with a program that updates the parameters itself. The program runs one step
   // behind. All time that the host waits for the program counts as `forward`.
   void stepBy(nn::Trainer& own) {
+    OwnWork work(progress);
     verb.restart_s();
     batches.readTraining();
     charge(rpc::TracePoint::READ, state.times.read_s, 0);
@@ -468,6 +474,7 @@ private:
   // Fetches the sums of the epoch from a program that adds them up itself.
   void fetchSums() {
     KJ_IF_MAYBE(own, trainer) {
+      OwnWork work(progress);
       verb.restart_s();
       state.replaceSums(own->runningSums(), state.step == 1);
       state.last = program.result();

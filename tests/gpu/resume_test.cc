@@ -59,6 +59,21 @@ TEST_CASE("a run with cluster.on_loss = \"restart\" survives a GPU that fails") 
   CHECK(finished(ended, run.folder).weightsSha256 == unbroken.weightsSha256);
 }
 
+TEST_CASE("a run with cluster.on_loss = \"restart\" survives a GPU that hangs") {
+  auto flag = kj::str(newFolder(), "/has hung");
+  kj::StringPtr settings[] = {"train.steps=60", "data.held_out=100", "data.validate_on=held_out",
+      "checkpoint.every_steps=7", "cluster.devices=[\"cuda\"]", "cluster.on_loss=restart",
+      "cluster.stall_timeout_s=3"};
+  auto unbroken = ResumableRun(settings, ON_HOST).train();
+  ResumableRun run(settings, ON_HOST);
+  ::setenv("HOST_HANGS", flag.cStr(), 1);
+  auto ended = run.start()->wait();
+  ::unsetenv("HOST_HANGS");
+  INFO(ended.errors);
+  CHECK(contains(ended.errors, " has been at the same piece of work for 3 s; "));
+  CHECK(finished(ended, run.folder).weightsSha256 == unbroken.weightsSha256);
+}
+
 TEST_CASE("a GPU that fails ends a run by default, and the error says so") {
   auto flag = kj::str(newFolder(), "/has failed");
   kj::StringPtr settings[] = {"train.steps=60", "data.held_out=100", "data.validate_on=held_out",

@@ -5,6 +5,7 @@
 #include <kj/io.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "configs/language/failure.h"
 #include "nn/chosen_plans.h"
@@ -68,13 +69,22 @@ kj::StringPtr nameOf(Direction direction) {
 
 constexpr uint BREAKS_AT = 40;
 
-// Fails as a GPU with broken memory does, if the tests want that and no device has failed before.
-void breakOnce() {
-  auto path = ::getenv("HOST_BREAKS");
-  if (path == nullptr) return;
+// Whether the tests want a device to break in this way, and none has done so before.
+bool breaksNow(const char* way) {
+  auto path = ::getenv(way);
+  if (path == nullptr) return false;
   int raw = ::open(path, O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (raw < 0) return;
+  if (raw < 0) return false;
   kj::AutoCloseFd made(raw);
+  return true;
+}
+
+// Hangs for ever, or fails as a GPU with broken memory does, if the tests want that.
+void breakOnce() {
+  if (breaksNow("HOST_HANGS")) {
+    for (;;) ::pause();
+  }
+  if (!breaksNow("HOST_BREAKS")) return;
   noteLostDevice();
   configs::fail("cuda:0 cannot launch recorded work: uncorrectable ECC error encountered");
 }

@@ -1,0 +1,42 @@
+// runner/roles/live_progress.h: what a worker's compute thread does, for the heartbeats that its io
+// thread sends.
+#pragma once
+
+#include <kj/common.h>
+#include <atomic>
+
+namespace runner {
+
+using kj::uint;
+
+// The progress of the compute thread, which writes it. The io thread sends it in heartbeats.
+struct LiveProgress {
+  std::atomic<uint> epoch{0};
+  std::atomic<uint64_t> step{0};
+  std::atomic<double> lossSum{0};
+  std::atomic<uint64_t> correct{0};
+  std::atomic<uint64_t> images{0};
+  std::atomic<double> read_s{0};
+  std::atomic<double> steps_s{0};
+  // Counts the beginnings and the ends of OwnWork. It is odd while there is any.
+  std::atomic<uint64_t> work{0};
+  // Whether the io thread has read the progress since the compute thread last asked. A compute
+  // thread whose sums are on a device fetches them only then.
+  mutable std::atomic<bool> wasRead{false};
+};
+
+// While it lives, the compute thread waits for its processor, its devices and its files, but for no
+// other role. A worker whose own work goes on for cluster.stall_timeout_s counts as lost, because
+// something hangs. One at a time.
+class OwnWork {
+public:
+  // `progress` must outlive it.
+  explicit OwnWork(LiveProgress& progress): progress(progress) { progress.work++; }
+  ~OwnWork() noexcept(false) { progress.work++; }
+  KJ_DISALLOW_COPY(OwnWork);
+
+private:
+  LiveProgress& progress;
+};
+
+}  // namespace runner
