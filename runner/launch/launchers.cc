@@ -10,6 +10,7 @@
 #include "runner/launch/ssh_launcher.h"
 #include "runner/roles/job_secret.h"
 #include "runner/system/addresses.h"
+#include "runner/system/child_process.h"
 #include "runner/system/reason.h"
 
 namespace runner {
@@ -61,11 +62,12 @@ kj::Maybe<kj::String> whyNotFromHere(const ClusterConfig& cluster) {
 }
 
 kj::String saidOfRoles(kj::StringPtr said, const ClusterConfig& cluster) {
-  if (cluster.isHere()) return kj::str(said);
+  auto except = ChildProcess::leftBehind() == 0 ? ""_kj : ", except what a warning names"_kj;
+  if (cluster.isHere()) return kj::str(said, except);
   auto others = cluster.launcher->word == LauncherKind::SSH
                     ? "each host ends its roles when it loses this machine"_kj
                     : "each other role ends when it loses the coordinator"_kj;
-  return kj::str(said, " here, and ", others);
+  return kj::str(said, " here", except, ", and ", others);
 }
 
 rpc::Secret secretFor(const ClusterConfig& cluster) {

@@ -14,11 +14,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+
+#include "configs/language/warning.h"
 #include "runner/system/own_program.h"
 
 namespace runner {
 
 namespace {
+
+// How long a killed process may take to end. Usually it takes a few milliseconds, but the kernel
+// lets it wait for a device first.
+constexpr int KILLED_MS_MAX = 5000;
+
+std::atomic<uint> leftBehindCount{0};
 
 struct Pipe {
   kj::AutoCloseFd read;
@@ -97,6 +106,21 @@ void addDescendants(pid_t pid, kj::Vector<kj::AutoCloseFd>& family) {
   }
 }
 
+// Waits for the end of a child that was killed, and removes it from the system's table of
+// processes. Returns false if it does not end soon.
+bool reap(pid_t child) {
+  int status;
+  KJ_IF_MAYBE(fd, handleOf(child)) {
+    pollfd end = {fd->get(), POLLIN, 0};
+    while (::poll(&end, 1, KILLED_MS_MAX) < 0 && errno == EINTR) {
+    }
+    return ::waitpid(child, &status, WNOHANG) != 0;
+  }
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return true;
+}
+
 kj::Vector<kj::AutoCloseFd> descendantsOf(pid_t pid) {
   kj::Vector<kj::AutoCloseFd> family;
   addDescendants(pid, family);
@@ -146,8 +170,11 @@ ChildProcess::~ChildProcess() noexcept(false) {
     pid = nullptr;
     ::kill(-child, SIGKILL);
     ::kill(child, SIGKILL);
-    int status;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    if (!reap(child)) {
+      leftBehindCount++;
+      configs::warn(kj::str(name, ", process ", child,
+          ", was killed but does not end, because a device or a file system that it waits for does "
+          "not answer. It is left behind"));
     }
   }
 }
@@ -170,6 +197,10 @@ void ChildProcess::terminate(kj::Duration grace) {
 
 void ChildProcess::signal(int number) const {
   KJ_IF_MAYBE(p, pid) ::kill(*p, number);
+}
+
+uint ChildProcess::leftBehind() {
+  return leftBehindCount;
 }
 
 bool ChildProcess::isStopped() const {

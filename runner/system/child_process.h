@@ -8,9 +8,12 @@
 
 namespace runner {
 
-// A child in its own process group, in the launcher's session. The destructor kills it. If the
-// launcher dies, the child ends by itself: by the parent-death signal, and because its standard
-// input closes.
+using kj::uint;
+
+// A child in its own process group, in the launcher's session. The destructor kills it, and waits
+// for its end. It warns and waits no longer if the kernel does not let the child end for 5 s, as
+// when a GPU or a file system hangs. If the launcher dies, the child ends by itself: by the
+// parent-death signal, and because its standard input closes.
 class ChildProcess {
 public:
   // Starts `program`, which is looked up on the path, or this very program if it is null. The first
@@ -40,6 +43,8 @@ public:
   void terminate(kj::Duration grace);
   // Sends a signal to the child, unless it has ended.
   void signal(int number) const;
+  // Returns how many killed children this process has not seen end. A warning has named each.
+  static uint leftBehind();
   // Whether a signal has stopped the child and it has not continued since.
   bool isStopped() const;
 
