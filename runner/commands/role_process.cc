@@ -97,10 +97,15 @@ public:
     }
     bool isOwn = event.getRole() == Role::WORKER && event.getIndex() == options.index;
     if (event.isJoined() && isOwn) hasJoined = true;
+    if (event.isMembership() && isOwn) isLost = !event.getMembership().getJoined();
   }
 
-  // Waits for the end of the worker, after the job has ended well.
-  void end() { thread = nullptr; }
+  // Waits for the end of the worker, after the job has ended well. The thread of a lost worker may
+  // hang.
+  void end() {
+    if (isLost && thread.get() != nullptr) thread->detach();
+    thread = nullptr;
+  }
 
 private:
   void run(const RoleOptions& own) {
@@ -118,6 +123,7 @@ private:
   const RoleOptions& options;
   CommandLine& commandLine;
   std::atomic<bool> hasJoined{false};
+  bool isLost = false;
   kj::Own<kj::Thread> thread;
 };
 
@@ -186,6 +192,13 @@ private:
   runCoordinatorByHand(loaded, coordinator, roles.drawn, worker, commandLine);
 }
 
+// The compute thread hangs, so destructors would wait for ever.
+void endHanging(kj::StringPtr reason) {
+  tell(kj::str("error: ", reason,
+      ". A step of this worker goes on all the same, so the process ends at once"));
+  ::_exit(LOST_A_PEER_EXIT);
+}
+
 // Lets the C library keep freed arrays of up to 32 MB, 1 GB in all. A role takes the same arrays
 // for each checkpoint, and a quarter of the kernel's time for it went into getting their pages
 // anew.
@@ -237,6 +250,7 @@ kj::Maybe<kj::String> runRoles(
     // Threads that begin later block these signals, too.
     for (int signal: first.signals) kj::UnixEventPort::captureSignal(signal);
   }
+  if (!first.launched) first.endHanging = endHanging;
 
   auto run = [&](const RoleOptions& own) {
     auto failure = kj::runCatchingExceptions([&]() {

@@ -222,11 +222,15 @@ kj::String Job::nameOf(const Seat& seat) const {
 }
 
 void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
-  seat.lastHeard = running.passed();
-  if (progress.getWork() != seat.work) {
+  auto now = running.passed();
+  if (progress.getWork() == seat.work) {
+    // A gap in which the process was stopped does not count.
+    seat.workFor += kj::min(now - seat.lastHeard, experiment.cluster.silence() / 2);
+  } else {
     seat.work = progress.getWork();
-    seat.workSince = seat.lastHeard;
+    seat.workFor = 0 * kj::NANOSECONDS;
   }
+  seat.lastHeard = now;
   seat.epoch = progress.getEpoch();
   seat.step = kj::max(seat.step, progress.getStep());
   if (seat.epoch == seat.trainedEpoch) return;
@@ -532,10 +536,10 @@ kj::Maybe<kj::String> Job::whyLost(const Seat& seat) {
         " (cluster.silence_timeout_s)");
   }
   auto limit = cluster.stallTimeout_s;
-  if (limit > 0 && seat.isAtOwnWork() && now - seat.workSince > limit * kj::SECONDS) {
-    return kj::str(nameOf(seat), " has been at the same piece of work for ", limit, " s",
-        reached(seat.role, seat.step),
-        "; does its GPU hang, or the file system of its images? If the work takes so long, raise "
+  if (limit > 0 && seat.isAtOwnWork() && seat.workFor > limit * kj::SECONDS) {
+    return kj::str(nameOf(seat), " has made no progress for ", limit,
+        " s, although it waits for no other role", reached(seat.role, seat.step),
+        "; does its GPU hang, or the file system of its images? If its steps take so long, raise "
         "cluster.stall_timeout_s");
   }
   return nullptr;

@@ -116,8 +116,9 @@ private:
     rpc::ServerAddress address;
     kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // by `running`
     uint64_t work = 0;                             // see RoleProgress in job.capnp
-    kj::Duration workSince = 0 * kj::NANOSECONDS;  // when `work` changed last, by `running`
-    uint epoch = 0;                                // see RoleProgress in job.capnp
+    // For how long heartbeats have had this `work`, without gaps between them.
+    kj::Duration workFor = 0 * kj::NANOSECONDS;
+    uint epoch = 0;  // see RoleProgress in job.capnp
     uint64_t step = 0;
     nn::BatchResult sums;
     double read_s = 0, steps_s = 0;  // of its present epoch, as in RoleProgress

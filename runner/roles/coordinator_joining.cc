@@ -71,6 +71,7 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params, kj::String ho
   setMember(seat, params.getMember());
   seat.lastHeard = running.passed();
   seat.work = 0;
+  seat.workFor = 0 * kj::NANOSECONDS;
 
   auto address = params.getAddress();
   seat.address = {kj::str(address.getTcp()), kj::str(address.getLocal())};

@@ -17,6 +17,9 @@ namespace {
 // Of the final weights, in one piece: 256 MiB.
 constexpr size_t PIECE_FLOATS = 64 << 20;
 
+// How long the piece of a step in which a worker learns that its job is over may go on.
+constexpr auto HANGING_AFTER = 5 * kj::SECONDS;
+
 capnp::Data::Reader dataOf(kj::ArrayPtr<const float> values) {
   return values.asBytes();
 }
@@ -113,8 +116,28 @@ struct IoThread::Loop {
                  })
                  .fork();
     ended = joined.addBranch().then([this]() { return membership->ended(); }).fork();
+    if (options.endHanging != nullptr) {
+      hanging =
+          ended.addBranch().catch_([this, &progress, end = options.endHanging](kj::Exception&& e) {
+            return endIfHanging(progress, end, reasonOf(e));
+          });
+      hanging = hanging.eagerlyEvaluate(nullptr);
+    }
   }
   KJ_DISALLOW_COPY(Loop);
+
+  // The job is over. A compute thread that waits for other roles learns of that, but not one that
+  // hangs.
+  kj::Promise<void> endIfHanging(
+      const LiveProgress& progress, void (*end)(kj::StringPtr), kj::String reason) {
+    uint64_t work = progress.work;
+    if (work % 2 == 0) return kj::READY_NOW;
+    return io.provider->getTimer()
+        .afterDelay(HANGING_AFTER)
+        .then([&progress, end, work, reason = kj::mv(reason)]() {
+          if (progress.work == work) end(reason);
+        });
+  }
 
   kj::AsyncIoContext io;
   const kj::Executor& executor = kj::getCurrentThreadExecutor();
@@ -126,6 +149,7 @@ struct IoThread::Loop {
   kj::Promise<void> serving = nullptr;        // serves the shard to the other workers
   kj::ForkedPromise<void> joined = nullptr;
   kj::ForkedPromise<void> ended = nullptr;   // the job is over; rejects with what went wrong
+  kj::Promise<void> hanging = nullptr;       // ends the process if the compute thread hangs
   kj::Promise<void> store = kj::NEVER_DONE;  // rejects when a server is lost
   kj::PromiseCrossThreadFulfillerPair<void> leave = kj::newPromiseAndCrossThreadFulfiller<void>();
 };

@@ -18,7 +18,7 @@ struct LiveProgress {
   std::atomic<uint64_t> images{0};
   std::atomic<double> read_s{0};
   std::atomic<double> steps_s{0};
-  // Counts the beginnings and the ends of OwnWork. It is odd while there is any.
+  // Counts the beginnings and the ends of the pieces of OwnWork. It is odd during a piece.
   std::atomic<uint64_t> work{0};
   // Whether the io thread has read the progress since the compute thread last asked. A compute
   // thread whose sums are on a device fetches them only then.
@@ -26,14 +26,17 @@ struct LiveProgress {
 };
 
 // While it lives, the compute thread waits for its processor, its devices and its files, but for no
-// other role. A worker whose own work goes on for cluster.stall_timeout_s counts as lost, because
-// something hangs. One at a time.
+// other role. The work consists of one or more pieces. A worker whose piece lasts
+// cluster.stall_timeout_s counts as lost, because something hangs. One at a time.
 class OwnWork {
 public:
   // `progress` must outlive it.
   explicit OwnWork(LiveProgress& progress): progress(progress) { progress.work++; }
   ~OwnWork() noexcept(false) { progress.work++; }
   KJ_DISALLOW_COPY(OwnWork);
+
+  // Ends a piece, and begins the next.
+  void next() { progress.work += 2; }
 
 private:
   LiveProgress& progress;

@@ -22,14 +22,7 @@ void Validation::run(
   confusion.clear();
   bool isWhole = worker.experiment.data.eachValidatesAll();
   countsConfusion = mayBeLast && (!isWhole || newPart == 0);
-  KJ_IF_MAYBE(own, worker.trainer) own->restartSums();
-  auto& batcher = worker.batches->ofValidation();
-  if (newPart != part || newParts != parts) {
-    batcher.take(newPart, newParts);
-    part = newPart;
-    parts = newParts;
-  }
-  batcher.restart(views);
+  begin(newPart, newParts, views);
   while (addNext()) {
   }
   KJ_IF_MAYBE(own, worker.trainer) {
@@ -37,7 +30,20 @@ void Validation::run(
     if (views.size() == 1) state.replaceSums(own->runningSums());
   }
   state.sums.inTopK = inTopK;
-  reports.badRecords(batcher);
+  reports.badRecords(worker.batches->ofValidation());
+}
+
+void Validation::begin(uint newPart, uint newParts, kj::ArrayPtr<const io::View> views) {
+  OwnWork work(progress);
+  KJ_IF_MAYBE(own, worker.trainer) own->restartSums();
+  auto& batcher = worker.batches->ofValidation();
+  // These wait for readers that are still at work.
+  if (newPart != part || newParts != parts) {
+    batcher.take(newPart, newParts);
+    part = newPart;
+    parts = newParts;
+  }
+  batcher.restart(views);
 }
 
 bool Validation::addNext() {

@@ -27,6 +27,8 @@ public:
   kj::Array<nn::ConfusionCell> cells() const { return confusion.cells(); }
 
 private:
+  // Begins to read this part.
+  void begin(uint newPart, uint newParts, kj::ArrayPtr<const io::View> views);
   // Validates the next batch. Returns false if there is none.
   bool addNext();
   void add(const io::Batch& batch);

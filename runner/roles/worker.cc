@@ -249,6 +249,7 @@ private:
   // Takes over what has become known of changes of the members, between two steps.
   void heedChanges(uint epoch) {
     KJ_IF_MAYBE(changes, ioThread->stopPoint().takeChanges()) {
+      OwnWork work(progress);
       auto divide = [&]() {
         return kj::heap<io::Division>(divisionOf(experiment, facts.passLength, *changes));
       };
@@ -308,8 +309,9 @@ private:
     return saves;
   }
 
-  void save() {
-    store.settle();
+  // Returns what this worker needs to go on from here.
+  SavedPart ownPart() {
+    OwnWork work(progress);
     PartSaver saver(saved_bytes);
     visitState(saver);
     if (sendsParameters() && !store.areParametersOnShards()) {
@@ -319,7 +321,12 @@ private:
     auto notes = KJ_MAP(plan, plans) {
       return Note{plan.problem, kj::str(plan.name)};
     };
-    auto part = saver.finish(notes);
+    return saver.finish(notes);
+  }
+
+  void save() {
+    store.settle();
+    auto part = ownPart();
     saved_bytes = part.values.size();
     ioThread->meet(state.epoch, state.step, MeetingPoint::SAVED, {}, nullptr);
     if (experiment.rounds().needsRest()) store.refresh();
@@ -426,6 +433,7 @@ private:
     isBatchSet = batches.mayBeAhead() && !isLastOfEpoch;
     if (isBatchSet) takeBatch();
     nn::backwardAll(program, segments.size(), [&](uint s) {
+      work.next();
       charge(rpc::TracePoint::BACKWARD, state.times.backward_s, s);
       if (!pushesNothing) {
         store.push(state.step, segments[s].parameters.begin, segments[s].parameters.end);

@@ -24,8 +24,9 @@ namespace runner {
 namespace {
 
 // How long a killed process may take to end. Usually it takes a few milliseconds, but the kernel
-// lets it wait for a device first.
-constexpr int KILLED_MS_MAX = 5000;
+// lets it wait for a device first. Shorter than the usual cluster.silence_timeout_s, because the
+// event loop waits, too.
+constexpr int KILLED_MS_MAX = 4000;
 
 std::atomic<uint> leftBehindCount{0};
 

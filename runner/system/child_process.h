@@ -11,7 +11,7 @@ namespace runner {
 using kj::uint;
 
 // A child in its own process group, in the launcher's session. The destructor kills it, and waits
-// for its end. It warns and waits no longer if the kernel does not let the child end for 5 s, as
+// for its end. It warns and waits no longer if the kernel does not let the child end for 4 s, as
 // when a GPU or a file system hangs. If the launcher dies, the child ends by itself: by the
 // parent-death signal, and because its standard input closes.
 class ChildProcess {

@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
+#include "tests/faults/failure.h"
 #include "tests/faults/resumable_run.h"
+#include "tests/faults/roles_by_hand.h"
 #include "tests/text.h"
 
 namespace tests {
@@ -70,8 +72,39 @@ TEST_CASE("a run with cluster.on_loss = \"restart\" survives a GPU that hangs") 
   auto ended = run.start()->wait();
   ::unsetenv("HOST_HANGS");
   INFO(ended.errors);
-  CHECK(contains(ended.errors, " has been at the same piece of work for 3 s; "));
+  CHECK(contains(ended.errors, " has made no progress for 3 s, although it waits for no other "));
   CHECK(finished(ended, run.folder).weightsSha256 == unbroken.weightsSha256);
+}
+
+TEST_CASE("roles that were started by hand end if the GPU of a worker hangs") {
+  auto flag = kj::str(newFolder(), "/has hung"), folder = kj::str(newFolder(), "/run");
+  auto hangs = kj::str("HOST_HANGS=", flag);
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache, hangs};
+  auto start = [&](kj::ArrayPtr<const kj::StringPtr> own) {
+    kj::Vector<kj::StringPtr> words;
+    words.addAll(kj::ArrayPtr<const kj::StringPtr>({ON_HOST, "role", RESUMABLE}));
+    words.addAll(own);
+    words.addAll(kj::ArrayPtr<const kj::StringPtr>({"--set", "data.held_out=100", "--set",
+        "data.validate_on=held_out", "--set", "cluster.devices=[\"cuda\"]", "--set",
+        "cluster.servers=1", "--set", "cluster.stall_timeout_s=3"}));
+    return kj::heap<Command>(words.asPtr(), Command::Surroundings{.environment = environment});
+  };
+  auto coordinator = start({"--role", "coordinator", "--folder", folder});
+  auto address = addressOf(*coordinator);
+  auto server = start({"--role", "server", "--coordinator", address});
+  kj::Own<Command> workers[] = {
+      start({"--role", "worker", "--index", "0", "--coordinator", address}),
+      start({"--role", "worker", "--index", "1", "--coordinator", address})};
+  checkFailed(coordinator->wait(), {"has made no progress for 3 s"});
+  CHECK(server->wait(FAILS_WITHIN_S).exitCode == 75);
+  uint hanging = 0;
+  for (auto& worker: workers) {
+    auto ended = worker->wait(FAILS_WITHIN_S);
+    CHECK(ended.exitCode == 75);
+    if (contains(ended.errors, "A step of this worker goes on all the same")) hanging++;
+  }
+  CHECK(hanging == 1);
 }
 
 TEST_CASE("a GPU that fails ends a run by default, and the error says so") {
