@@ -192,10 +192,10 @@ private:
   runCoordinatorByHand(loaded, coordinator, roles.drawn, worker, commandLine);
 }
 
-// The compute thread hangs, so destructors would wait for ever.
+// Ends the process without destructors, which would wait for the compute thread.
 void endHanging(kj::StringPtr reason) {
   tell(kj::str("error: ", reason,
-      ". A step of this worker goes on all the same, so the process ends at once"));
+      ". This worker still has not finished its step, so the process ends at once"));
   ::_exit(LOST_A_PEER_EXIT);
 }
 

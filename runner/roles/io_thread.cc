@@ -17,7 +17,7 @@ namespace {
 // Of the final weights, in one piece: 256 MiB.
 constexpr size_t PIECE_FLOATS = 64 << 20;
 
-// How long the piece of a step in which a worker learns that its job is over may go on.
+// How long a worker may go on with a piece of its own work when its job is over.
 constexpr auto HANGING_AFTER = 5 * kj::SECONDS;
 
 capnp::Data::Reader dataOf(kj::ArrayPtr<const float> values) {

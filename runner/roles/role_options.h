@@ -79,8 +79,8 @@ struct RoleOptions {
   // the coordinator and ends its process with exit code INTERRUPTED. A worker with a launcher
   // leaves the job between two steps. Empty: signals are not its task.
   kj::Array<int> signals = nullptr;
-  // Ends the process when the job is over for a worker whose compute thread hangs, so that nobody
-  // else in the process notices. `reason` says why the job is over. Null: the launcher ends it.
+  // Ends the process of a worker whose compute thread hangs, when the job is over for this worker.
+  // `reason` says why it is over. Null: the launcher ends the process, or other roles share it.
   void (*endHanging)(kj::StringPtr reason) = nullptr;
   // Null except in simulations: the role has its own threads.
   kj::Maybe<const OneThread&> oneThread = nullptr;

@@ -102,7 +102,7 @@ TEST_CASE("roles that were started by hand end if the GPU of a worker hangs") {
   for (auto& worker: workers) {
     auto ended = worker->wait(FAILS_WITHIN_S);
     CHECK(ended.exitCode == 75);
-    if (contains(ended.errors, "A step of this worker goes on all the same")) hanging++;
+    if (contains(ended.errors, "This worker still has not finished its step")) hanging++;
   }
   CHECK(hanging == 1);
 }
