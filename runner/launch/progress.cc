@@ -44,13 +44,18 @@ kj::String progressText(const Progress& progress) {
     parts.add(kj::str("validating"));
   } else {
     parts.add(kj::str("step ", progress.step, '/', progress.steps));
-    KJ_IF_MAYBE(speed, progress.imagesPerS) {
-      parts.add(kj::str(rateText(*speed), " images/s"));
+    auto speed = progress.stuck_s > 0 ? nullptr : progress.imagesPerS;
+    KJ_IF_MAYBE(images_per_s, speed) {
+      parts.add(kj::str(rateText(*images_per_s), " images/s"));
       if (progress.readShare >= READER_BOUND_MIN) {
         parts.back() = kj::str(
             parts.back(), " (reader-bound: ", figureText(100 * progress.readShare, 0), " %)");
       }
     }
+  }
+  if (progress.stuck_s > 0) {
+    parts.add(
+        kj::str("worker ", progress.stuckWorker, ": no progress for ", progress.stuck_s, " s"));
   }
   KJ_IF_MAYBE(loss, progress.loss) {
     parts.add(kj::str("loss ", figureText(*loss, 3)));

@@ -115,6 +115,17 @@ TEST_CASE("progressText: has neither steps nor a speed during validation") {
   CHECK(progressText(progress) == "epoch 2/2  validating  loss 0.291  accuracy 0.894");
 }
 
+TEST_CASE("progressText: names a worker that makes no progress, in place of the speed") {
+  Progress progress{2, 3, 82, 1171, 6447, 0.291, nullptr, nullptr};
+  progress.stuckWorker = 1;
+  progress.stuck_s = 45;
+  CHECK(progressText(progress) ==
+        "epoch 2/3  step 82/1171  worker 1: no progress for 45 s  loss 0.291");
+  progress.validating = true;
+  CHECK(progressText(progress) ==
+        "epoch 2/3  validating  worker 1: no progress for 45 s  loss 0.291");
+}
+
 TEST_CASE("progressText: leaves out numbers that are not known") {
   CHECK(progressText("waiting for another process", 0, 0) == "waiting for another process");
   CHECK(progressText("downloading x, bytes", 1200, 0) == "downloading x, bytes: 1,200");

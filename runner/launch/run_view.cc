@@ -37,6 +37,8 @@ kj::Maybe<kj::String> RunView::note(Event::Reader event) {
   text.steps = steps;
   if (now.getImagesPerS() > 0) text.imagesPerS = now.getImagesPerS();
   text.readShare = now.getReadShare();
+  text.stuckWorker = now.getStuckWorker();
+  text.stuck_s = now.getStuckS();
   // NaN: no figure has been measured yet.
   if (!std::isnan(now.getLoss())) text.loss = now.getLoss();
   if (!std::isnan(now.getAccuracy())) text.accuracy = now.getAccuracy();

@@ -368,6 +368,10 @@ struct Event {
       # All workers have done the epoch's steps, and not all have validated.
       readShare @128 :Float64 $Json.name("read_share");
       # The part of the epoch's steps, from 0 to 1, in which workers have waited for records.
+      stuckWorker @135 :UInt32 $Json.name("stuck_worker");
+      stuckS @136 :UInt32 $Json.name("stuck_s");
+      # This worker has made no progress for so many seconds, although it waits for no other role.
+      # 0: no worker has stood still for long.
     }
     waiting :group {
       # Now and then while roles are missing at the start. To the launcher only.

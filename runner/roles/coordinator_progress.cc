@@ -5,6 +5,13 @@
 
 namespace runner {
 
+namespace {
+
+// The progress names a worker that has stood still for so long.
+constexpr auto STUCK_FOR_MIN = 20 * kj::SECONDS;
+
+}  // namespace
+
 kj::Promise<void> Job::showProgress(uint64_t before) {
   // In an epoch without log lines, the launcher hears nothing else.
   auto pause = kj::min(1 * kj::SECONDS, experiment.cluster.silence() / 2);
@@ -25,12 +32,15 @@ void Job::tellProgress() {
   nn::BatchResult sums;
   double read_s = 0, steps_s = 0;
   const Seat* slowest = nullptr;
+  const Seat* stuck = nullptr;
   for (auto& seat: seats) {
     if (!seat.isWorkingMember()) continue;
     sums.add(seat.sums);
     read_s += seat.read_s;
     steps_s += seat.steps_s;
     if (slowest == nullptr || seat.step < slowest->step) slowest = &seat;
+    bool isStuck = seat.isAtOwnWork() && seat.workFor >= STUCK_FOR_MIN;
+    if (isStuck && (stuck == nullptr || seat.workFor > stuck->workFor)) stuck = &seat;
   }
   tellLauncher([&](Event::Builder event) {
     auto progress = event.initProgress();
@@ -41,6 +51,10 @@ void Job::tellProgress() {
     progress.setAccuracy(sums.accuracy());
     progress.setReadShare(steps_s > 0 ? read_s / steps_s : 0);
     progress.setValidating(speed.isValidating());
+    if (stuck != nullptr) {
+      progress.setStuckWorker(stuck->index);
+      progress.setStuckS(stuck->workFor / kj::SECONDS);
+    }
   });
 }
 

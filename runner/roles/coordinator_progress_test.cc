@@ -26,6 +26,8 @@ struct Told {
   double loss = 0;
   double accuracy = 0;
   double readShare = 0;
+  uint stuckWorker = 0;
+  uint stuck_s = 0;
 };
 Told lastTold(TestJob& job) {
   Told told;
@@ -33,7 +35,8 @@ Told lastTold(TestJob& job) {
     if (!event.isProgress()) return;
     auto progress = event.getProgress();
     told = {progress.getValidating(), progress.getImagesPerS(), progress.getEpoch(),
-        progress.getStep(), progress.getLoss(), progress.getAccuracy(), progress.getReadShare()};
+        progress.getStep(), progress.getLoss(), progress.getAccuracy(), progress.getReadShare(),
+        progress.getStuckWorker(), progress.getStuckS()};
   });
   return told;
 }
@@ -69,6 +72,29 @@ TEST_CASE("Job: progress has epoch, step and figures of one event, and no figure
   CHECK(told.loss == 0.5);
   CHECK(told.accuracy == 0.75);
   CHECK(told.readShare == 0.3);
+}
+
+TEST_CASE("Job: the progress names a worker that stands still, but not one that waits for it") {
+  TestJob job("stuck");
+  auto server = job.join(Role::SERVER, 0);
+  auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
+  auto pass = [&](uint seconds) {
+    for (uint i = 0; i < seconds; i++) {
+      server.heartbeatRequest().send().wait(job.waitScope);
+      for (auto worker: {&first, &second}) {
+        auto beat = worker->heartbeatRequest();
+        beat.initProgress().setStep(7);
+        beat.getProgress().setWork(worker == &first ? 14 : 15);
+        beat.send().wait(job.waitScope);
+      }
+      job.pass(1 * kj::SECONDS);
+    }
+  };
+  pass(15);
+  CHECK(lastTold(job).stuck_s == 0);
+  pass(15);
+  CHECK(lastTold(job).stuckWorker == 1);
+  CHECK(lastTold(job).stuck_s >= 25);
 }
 
 TEST_CASE("Job: the progress shows validation, which does not change the speed of training") {
