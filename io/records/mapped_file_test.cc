@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <kj/debug.h>
-#include <kj/function.h>
 #include <kj/io.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "io/testing/scratch.h"
+#include "tests/in_child.h"
 #include "tests/text.h"
 
 namespace io {
@@ -19,29 +19,6 @@ namespace {
 
 constexpr kj::StringPtr LOST = "a.mdb can no longer be read; delete it"_kj;
 constexpr size_t BYTES = 1 << 16;
-
-struct Ended {
-  int status;  // of waitpid()
-  kj::String errors;
-};
-
-// Calls `act` in a child process.
-Ended inChild(kj::FunctionParam<void()> act) {
-  int fds[2];
-  KJ_SYSCALL(::pipe(fds));
-  kj::AutoCloseFd toRead(fds[0]), toWrite(fds[1]);
-  auto pid = ::fork();
-  if (pid == 0) {
-    ::dup2(toWrite, STDERR_FILENO);
-    act();
-    ::_exit(0);
-  }
-  toWrite = nullptr;
-  Ended ended;
-  ended.errors = kj::FdInputStream(kj::mv(toRead)).readAllText();
-  KJ_SYSCALL(::waitpid(pid, &ended.status, 0));
-  return ended;
-}
 
 kj::String writeZeros(const Scratch& scratch, kj::StringPtr name) {
   return scratch.write(name, kj::heapArray<kj::byte>(BYTES));
@@ -60,7 +37,7 @@ TEST_CASE("mapFile: a file that is cut short ends the process with exit code 1 a
   auto other = mapFile(writeZeros(scratch, "other"), "other");
   auto path = writeZeros(scratch, "a.mdb");
   auto mapped = mapFile(path, LOST);
-  auto ended = inChild([&]() { readPastEnd(path, mapped); });
+  auto ended = tests::inChild([&]() { readPastEnd(path, mapped); });
   CHECK(WIFEXITED(ended.status));
   CHECK(WEXITSTATUS(ended.status) == 1);
   CHECK(ended.errors == kj::str("\nerror: ", LOST, "\n"));
@@ -70,7 +47,7 @@ TEST_CASE("mapFile: the line shows control characters instead of sending them to
   Scratch scratch;
   auto path = writeZeros(scratch, "a.mdb");
   auto mapped = mapFile(path, "a\x1b[31m.mdb became shorter");
-  auto ended = inChild([&]() { readPastEnd(path, mapped); });
+  auto ended = tests::inChild([&]() { readPastEnd(path, mapped); });
   CHECK(ended.errors == "\nerror: a\\x1b[31m.mdb became shorter\n");
 }
 
@@ -83,8 +60,8 @@ TEST_CASE("mapFile: a SIGBUS with another cause ends the process as before") {
   REQUIRE(begin != MAP_FAILED);
   KJ_DEFER(::munmap(begin, BYTES));
   auto elsewhere = kj::arrayPtr(static_cast<const kj::byte*>(begin), BYTES);
-  for (auto& ended:
-      {inChild([&]() { readPastEnd(path, elsewhere); }), inChild([]() { ::raise(SIGBUS); })}) {
+  for (auto& ended: {tests::inChild([&]() { readPastEnd(path, elsewhere); }),
+           tests::inChild([]() { ::raise(SIGBUS); })}) {
     CHECK(ended.status != 0);
     CHECK(!tests::contains(ended.errors, LOST));
   }
@@ -101,7 +78,7 @@ TEST_CASE(
   auto begin = ::mmap(address, BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
   REQUIRE(begin == address);
   KJ_DEFER(::munmap(begin, BYTES));
-  auto ended = inChild([&]() { readPastEnd(path, kj::arrayPtr(address, BYTES)); });
+  auto ended = tests::inChild([&]() { readPastEnd(path, kj::arrayPtr(address, BYTES)); });
   CHECK(ended.status != 0);
   CHECK(!tests::contains(ended.errors, LOST));
 }

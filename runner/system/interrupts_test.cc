@@ -1,13 +1,11 @@
 #include "runner/system/interrupts.h"
 
 #include <doctest/doctest.h>
-#include <kj/debug.h>
-#include <kj/io.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "runner/system/command_line.h"
+#include "tests/in_child.h"
 
 namespace runner {
 namespace {
@@ -15,24 +13,14 @@ namespace {
 TEST_CASE(
     "endAtInterrupt: a signal writes the words, whose memory is gone, without control "
     "characters") {
-  int fds[2];
-  KJ_SYSCALL(::pipe(fds));
-  kj::AutoCloseFd toRead(fds[0]), toWrite(fds[1]);
-  auto pid = ::fork();
-  if (pid == 0) {
-    ::dup2(toWrite, STDERR_FILENO);
+  auto ended = tests::inChild([]() {
     endAtInterrupt("earlier words");
     endAtInterrupt(kj::str("\nleft ", "a\x1b[31m", "\n"));
     ::raise(SIGTERM);
-    ::_exit(0);
-  }
-  toWrite = nullptr;
-  auto errors = kj::FdInputStream(kj::mv(toRead)).readAllText();
-  int status;
-  KJ_SYSCALL(::waitpid(pid, &status, 0));
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == INTERRUPTED);
-  CHECK(errors == "\nleft a\\x1b[31m\n");
+  });
+  CHECK(WIFEXITED(ended.status));
+  CHECK(WEXITSTATUS(ended.status) == INTERRUPTED);
+  CHECK(ended.errors == "\nleft a\\x1b[31m\n");
 }
 
 }  // namespace
