@@ -123,7 +123,10 @@ public:
     }
     validateAverage();
     bool sends = sendsParameters();
-    if (sends) requireFinite(facts.graph, program.parameters(), program.statistics());
+    if (sends) {
+      OwnWork work(progress);
+      requireFinite(facts.graph, program.parameters(), program.statistics());
+    }
     ioThread->finish(
         sends ? program.parameters() : nullptr, sends ? program.statistics() : nullptr);
   }
