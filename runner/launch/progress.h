@@ -35,8 +35,8 @@ struct Progress {
   // The part of the epoch's steps, from 0 to 1, in which workers waited for records.
   double readShare = 0;
 
-  // A worker that has made no progress for so many seconds, although it waits for no other role. 0:
-  // there is none.
+  // A worker that has made no progress for so many seconds, although it waits for no other role.
+  // 0: no worker is stuck.
   uint stuckWorker = 0;
   uint stuck_s = 0;
 };

@@ -29,7 +29,7 @@ public:
 private:
   // Begins to read this part.
   void begin(uint newPart, uint newParts, kj::ArrayPtr<const io::View> views);
-  // Validates the next batch. Returns false if there is none.
+  // Validates the next batch. Returns false if all batches are validated.
   bool addNext();
   void add(const io::Batch& batch);
   // Counts what is about single classes.
