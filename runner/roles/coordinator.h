@@ -116,7 +116,8 @@ private:
     rpc::ServerAddress address;
     kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // by `running`
     uint64_t work = 0;                             // see RoleProgress in job.capnp
-    // For how long heartbeats have had this `work`, without gaps between them.
+    // For how long heartbeats have named this `work`. A long gap between two heartbeats counts only
+    // in part, because the worker may have been stopped.
     kj::Duration workFor = 0 * kj::NANOSECONDS;
     uint epoch = 0;  // see RoleProgress in job.capnp
     uint64_t step = 0;

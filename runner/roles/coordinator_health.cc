@@ -19,7 +19,7 @@ kj::String reached(Role role, uint64_t step) {
 void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
   auto now = running.passed();
   if (progress.getWork() == seat.work) {
-    // A gap in which the process was stopped does not count.
+    // A process that was stopped meanwhile does not hang.
     seat.workFor += kj::min(now - seat.lastHeard, experiment.cluster.silence() / 2);
   } else {
     seat.work = progress.getWork();

@@ -79,7 +79,7 @@ bool breaksNow(const char* way) {
   return true;
 }
 
-// Hangs for ever, or fails as a GPU with broken memory does, if the tests want that.
+// Hangs for ever, or fails as a GPU with broken memory does, if the tests want that now.
 void breakOnce() {
   if (breaksNow("HOST_HANGS")) {
     for (;;) ::pause();
