@@ -34,25 +34,34 @@ void addEta(kj::Vector<kj::String>& parts, kj::Maybe<double> eta_s) {
   }
 }
 
-}  // namespace
-
-kj::String progressText(const Progress& progress) {
-  kj::Vector<kj::String> parts;
+// Adds how far the run is, and its speed.
+void addPlace(kj::Vector<kj::String>& parts, const Progress& progress) {
+  if (progress.step == 0) {
+    parts.add(kj::str("starting"));
+    return;
+  }
   parts.add(kj::str("epoch ", progress.epoch));
   if (progress.epochs > 0) parts.back() = kj::str(parts.back(), '/', progress.epochs);
   if (progress.validating) {
     parts.add(kj::str("validating"));
-  } else {
-    parts.add(kj::str("step ", progress.step, '/', progress.steps));
-    auto speed = progress.stuck_s > 0 ? nullptr : progress.imagesPerS;
-    KJ_IF_MAYBE(images_per_s, speed) {
-      parts.add(kj::str(rateText(*images_per_s), " images/s"));
-      if (progress.readShare >= READER_BOUND_MIN) {
-        parts.back() = kj::str(
-            parts.back(), " (reader-bound: ", figureText(100 * progress.readShare, 0), " %)");
-      }
+    return;
+  }
+  parts.add(kj::str("step ", progress.step, '/', progress.steps));
+  auto speed = progress.stuck_s > 0 ? nullptr : progress.imagesPerS;
+  KJ_IF_MAYBE(images_per_s, speed) {
+    parts.add(kj::str(rateText(*images_per_s), " images/s"));
+    if (progress.readShare >= READER_BOUND_MIN) {
+      parts.back() =
+          kj::str(parts.back(), " (reader-bound: ", figureText(100 * progress.readShare, 0), " %)");
     }
   }
+}
+
+}  // namespace
+
+kj::String progressText(const Progress& progress) {
+  kj::Vector<kj::String> parts;
+  addPlace(parts, progress);
   if (progress.stuck_s > 0) {
     parts.add(
         kj::str("worker ", progress.stuckWorker, ": no progress for ", progress.stuck_s, " s"));

@@ -15,7 +15,7 @@ struct Progress {
   uint epoch;
   uint epochs;
 
-  // The steps done, and how many steps the run has.
+  // The steps done, and how many steps the run has. While it starts, none is done.
   uint64_t step;
   uint64_t steps;
 
@@ -45,6 +45,7 @@ struct Progress {
 // the parts that are null. If workers wait for records for a tenth of the time or more, the speed
 // is `812 images/s (reader-bound: 31 %)`. If a worker is stuck, `worker 1: no progress for 45 s`
 // stands in its place. During validation: `epoch 3/10  validating  loss 0.412  accuracy 0.861`.
+// While the run starts: `starting  worker 1: no progress for 45 s`.
 kj::String progressText(const Progress& progress);
 
 // Returns `unpacking images, bytes: 64,546,447 of 129,050,204 (50 %)`. A `total` of 0 is not known.

@@ -93,8 +93,8 @@ TEST_CASE("progressText: shows every part that is known") {
   Progress progress{3, 10, 1170, 3900, 812.4, 0.4123, 0.8611, 83.2};
   CHECK(progressText(progress) ==
         "epoch 3/10  step 1170/3900  812 images/s  loss 0.412  accuracy 0.861  ETA 1:23");
-  CHECK(progressText(Progress{1, 0, 0, 500, 0.25, nullptr, nullptr, nullptr}) ==
-        "epoch 1  step 0/500  0.2 images/s");
+  CHECK(progressText(Progress{1, 0, 1, 500, 0.25, nullptr, nullptr, nullptr}) ==
+        "epoch 1  step 1/500  0.2 images/s");
   progress.loss = std::nan("");
   progress.accuracy = nullptr;
   progress.eta_s = 7500.0;
@@ -124,6 +124,13 @@ TEST_CASE("progressText: names a worker that makes no progress, in place of the 
   progress.validating = true;
   CHECK(progressText(progress) ==
         "epoch 2/3  validating  worker 1: no progress for 45 s  loss 0.291");
+}
+
+TEST_CASE("progressText: names a worker that makes no progress before the first step") {
+  Progress progress{0, 3, 0, 1171, nullptr, nullptr, nullptr, nullptr};
+  progress.stuckWorker = 1;
+  progress.stuck_s = 45;
+  CHECK(progressText(progress) == "starting  worker 1: no progress for 45 s");
 }
 
 TEST_CASE("progressText: leaves out numbers that are not known") {

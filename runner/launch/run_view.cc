@@ -29,7 +29,7 @@ kj::Maybe<kj::String> RunView::note(Event::Reader event) {
   auto now = event.getProgress();
   lastStep = now.getStep();
   newestStep = kj::max(newestStep, lastStep);
-  if (lastStep == 0) return nullptr;  // still starting
+  if (lastStep == 0 && now.getStuckS() == 0) return nullptr;  // still starting
   Progress text{};
   text.epoch = now.getEpoch();
   text.epochs = epochs;

@@ -74,6 +74,19 @@ TEST_CASE("RunView: leaves out figures that have not been measured") {
   CHECK(KJ_ASSERT_NONNULL(view.note(event)) == "epoch 1/2  step 50/100");
 }
 
+TEST_CASE("RunView: shows nothing while the run starts, unless a worker is stuck") {
+  TestView view;
+  capnp::MallocMessageBuilder message;
+  auto event = message.initRoot<Event>();
+  auto progress = event.initProgress();
+  progress.setLoss(kj::nan());
+  progress.setAccuracy(kj::nan());
+  CHECK(view.note(event) == nullptr);
+  progress.setStuckWorker(1);
+  progress.setStuckS(20);
+  CHECK(KJ_ASSERT_NONNULL(view.note(event)) == "starting  worker 1: no progress for 20 s");
+}
+
 TEST_CASE("RunView: says to a tenth of a second how long the job has waited for a role") {
   TestView view;
   capnp::MallocMessageBuilder message;

@@ -52,7 +52,7 @@ class Worker {
 public:
   // `joining` must outlive it. The io thread of `joining` ends with this object.
   Worker(JoiningWorker& joining, const LoadedExperiment& loaded, const RoleOptions& options)
-      : parts(loaded, options, joining.facts,
+      : parts(loaded, options, joining.facts, joining.progress,
             [&]() {
               joining.chooseInstructionSet(loaded);
               return joining.fetchSaved();
@@ -142,6 +142,12 @@ public:
 
 private:
   void initialize() {
+    chooseWeights();
+    store.initialize();
+  }
+
+  void chooseWeights() {
+    OwnWork work(progress);
     auto images =
         io::firstImages(*parts.dataset, experiment.data, nn::imagesToInitialize(facts.graph));
     nn::initialize(facts.graph, experiment.model.initializer, experiment.train.seed,
@@ -150,11 +156,11 @@ private:
       startFrom(*start, facts.graph, program.parameters(), program.statistics());
     }
     nn::copy(program.statistics(), slowStatistics);
-    store.initialize();
   }
 
   // Takes over what this worker kept when the run was saved.
   void restore() {
+    OwnWork work(progress);
     bestWeights.prepareFor(saved);
     auto load = [&]() {
       PartLoader loader(saved);

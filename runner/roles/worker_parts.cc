@@ -7,18 +7,28 @@
 
 namespace runner {
 
+namespace {
+
+kj::Own<io::Dataset> openData(const io::DataConfig& config, LiveProgress& progress) {
+  OwnWork work(progress);
+  return io::openDataset(config, io::unheard());
+}
+
+}  // namespace
+
 WorkerParts::WorkerParts(const LoadedExperiment& loaded, const RoleOptions& options,
-    const ModelFacts& facts, kj::FunctionParam<uint64_t()> prepare)
+    const ModelFacts& facts, LiveProgress& progress, kj::FunctionParam<uint64_t()> prepare)
     : experiment(KJ_ASSERT_NONNULL(loaded.experiment)),
       facts(facts),
       rank(options.index),
       placement(placementOf(experiment, facts.graph)),
       trace(traceOf(options, experiment, facts)),
       updater(experiment, facts),
-      dataset(io::openDataset(experiment.data, io::unheard())),
+      dataset(openData(experiment.data, progress)),
       updates(updater.byValue()) {
   if (experiment.kvstore.sharesMemory()) memory = rpc::newWorkerMemory(placement);
   uint64_t firstStep = prepare();
+  OwnWork work(progress);
   program = newProgram();
   batches = kj::heap<Batches>(*program, *dataset, experiment.data, experiment.train.seed,
       kj::max(experiment.cluster.workers, rank + 1), rank, firstStep);

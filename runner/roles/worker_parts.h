@@ -7,6 +7,7 @@
 #include "rpc/store/remote_store.h"
 #include "runner/roles/batches.h"
 #include "runner/roles/io_thread.h"
+#include "runner/roles/live_progress.h"
 #include "runner/roles/store_updater.h"
 #include "runner/roles/trace_file.h"
 
@@ -15,10 +16,10 @@ namespace runner {
 // The parts of one worker, in the order in which they refer to each other.
 struct WorkerParts {
   // Opens the data set, calls `prepare`, which returns the number of the first step, and makes the
-  // program, which may take seconds. All other arguments must outlive it. Throws if the data or the
-  // device cannot be used.
+  // program, which may take seconds. Notes in `progress` when it waits for files and devices. All
+  // arguments except these two must outlive it. Throws if the data or the device cannot be used.
   WorkerParts(const LoadedExperiment& loaded, const RoleOptions& options, const ModelFacts& facts,
-      kj::FunctionParam<uint64_t()> prepare);
+      LiveProgress& progress, kj::FunctionParam<uint64_t()> prepare);
   KJ_DISALLOW_COPY(WorkerParts);
 
   // Lets `ioThread` connect the store to the servers, and serve the shard that this worker holds,

@@ -73,6 +73,10 @@ TEST_CASE("a run with cluster.on_loss = \"restart\" survives a GPU that hangs") 
       "HOST_HANGS", " has made no progress for 3 s, although it waits for no other role; ");
 }
 
+TEST_CASE("a run with cluster.on_loss = \"restart\" survives a GPU that hangs at the start") {
+  checkSurvives("HOST_HANGS_AT_START", "waits for no other role; no step was reported yet; ");
+}
+
 TEST_CASE("roles that were started by hand end if the GPU of a worker hangs") {
   auto flag = kj::str(newFolder(), "/has hung"), folder = kj::str(newFolder(), "/run");
   auto hangs = kj::str("HOST_HANGS=", flag);

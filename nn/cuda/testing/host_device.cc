@@ -79,11 +79,15 @@ bool breaksNow(const char* way) {
   return true;
 }
 
+// Hangs for ever if the tests want that now, and name it so.
+void hangOnce(const char* way) {
+  if (!breaksNow(way)) return;
+  for (;;) ::pause();
+}
+
 // Hangs for ever, or fails as a GPU with broken memory does, if the tests want that now.
 void breakOnce() {
-  if (breaksNow("HOST_HANGS")) {
-    for (;;) ::pause();
-  }
+  hangOnce("HOST_HANGS");
   if (!breaksNow("HOST_BREAKS")) return;
   noteLostDevice();
   configs::fail("cuda:0 cannot launch recorded work: uncorrectable ECC error encountered");
@@ -107,6 +111,7 @@ public:
 };
 
 kj::Own<Memory> HostDevice::allocate(size_t bytes) {
+  hangOnce("HOST_HANGS_AT_START");
   KJ_REQUIRE(bytes <= bytesMax, "out of memory");
   return kj::heap<HostMemory>(bytes, NAN_BYTE);
 }
