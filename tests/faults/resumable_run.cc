@@ -69,6 +69,7 @@ bool ResumableRun::killAfter(
   auto path = kj::str(folder, "/events.jsonl");
   // A line of the log comes after the file is there.
   bool kills = command->waitForOutput("Epoch");
+  constexpr kj::StringPtr FINISHED = "\"finished\":{"_kj;
   if (kills) {
     int raw;
     KJ_SYSCALL(raw = ::inotify_init1(IN_CLOEXEC));
@@ -76,7 +77,7 @@ bool ResumableRun::killAfter(
     KJ_SYSCALL(::inotify_add_watch(changes, path.cStr(), IN_MODIFY));
     for (;;) {
       auto events = readFile(path);
-      if (contains(events, "\"finished\":{")) kills = false;
+      if (contains(events, FINISHED)) kills = false;
       if (!kills || countOf(events, part) >= count) break;
       pollfd changed = {changes, POLLIN, 0};
       int ready;
@@ -89,11 +90,11 @@ bool ResumableRun::killAfter(
   auto roles = processesWith(kj::str("--folder=", folder));
   if (kills) command->kill(SIGKILL);
   auto ended = command->wait();
-  // The run may end before the signal arrives.
+  // The run may finish, and even end, before the signal arrives.
   bool isKilled = ended.signal == SIGKILL;
   KJ_REQUIRE(isKilled || ended.exitCode == 0, ended.output, ended.errors);
   KJ_REQUIRE(haveEnded(roles, PATIENCE_S));
-  return isKilled;
+  return isKilled && !contains(readFile(path), FINISHED);
 }
 
 void ResumableRun::trainUntil(

@@ -23,7 +23,7 @@ public:
   Trained resume() const { return train({"--resume"}); }
 
   // Starts with `words`, and kills the launcher once events.jsonl has `part` `count` times. Returns
-  // when no role of the run is left. Returns false if the run has ended before.
+  // when no role of the run is left. Returns false if the run has finished before.
   bool killAfter(kj::StringPtr part, uint count, kj::ArrayPtr<const kj::StringPtr> words = nullptr);
 
   // The same for a run that has just begun. On a busy machine, the run may end before it is killed;
