@@ -115,6 +115,12 @@ void syncFolder(kj::StringPtr folder) {
   }
 }
 
+[[noreturn]] void failToWrite(int error) {
+  bool isFull = error == ENOSPC || error == EDQUOT;
+  configs::fail(
+      "cannot be written: ", strerror(error), isFull ? ". Free some space on its disk" : "");
+}
+
 // Writes the file at `path`. If `isSynced`, returns when it is on disk.
 void writeFile(kj::StringPtr path, kj::StringPtr text, bool isSynced) {
   int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -122,7 +128,7 @@ void writeFile(kj::StringPtr path, kj::StringPtr text, bool isSynced) {
   kj::AutoCloseFd owned(fd);
   about(path, [&]() {
     writeTo(fd, text.asBytes());
-    if (isSynced && ::fsync(fd) != 0) configs::fail("cannot be written to disk: ", strerror(errno));
+    if (isSynced) syncToDisk(fd);
   });
 }
 
@@ -243,14 +249,14 @@ void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes) {
   for (auto rest = bytes; rest.size() > 0;) {
     auto n = ::write(fd, rest.begin(), rest.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      int error = errno;
-      bool isFull = error == ENOSPC || error == EDQUOT;
-      configs::fail(
-          "cannot be written: ", strerror(error), isFull ? ". Free some space on its disk" : "");
-    }
+    if (n < 0) failToWrite(errno);
     rest = rest.slice(n, rest.size());
   }
+}
+
+void syncToDisk(int fd) {
+  // Over a network, this may be when a full disk shows.
+  if (::fsync(fd) != 0) failToWrite(errno);
 }
 
 void writeText(kj::StringPtr path, kj::StringPtr text) {

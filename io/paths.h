@@ -64,6 +64,9 @@ kj::Array<kj::byte> readFile(kj::StringPtr path, size_t bytesMax);
 
 // Writes all of `bytes` to the open file `fd`. The text of an exception begins with a verb.
 void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes);
+// Returns when all bytes of the open file `fd` are on disk. The text of an exception begins with a
+// verb.
+void syncToDisk(int fd);
 
 // Writes the file at `path`, and replaces what it holds. Throws with the cause.
 void writeText(kj::StringPtr path, kj::StringPtr text);

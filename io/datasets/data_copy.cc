@@ -148,6 +148,10 @@ kj::Maybe<kj::String> DataCopy::find() const {
   return kj::str(path);
 }
 
+kj::String DataCopy::pathOf(size_t file) const {
+  return kj::str(part, "/", files[file].name);
+}
+
 bool DataCopy::takeLock() {
   makeFolder(folderName(path));
   auto lockPath = kj::str(path, ".lock");
@@ -166,8 +170,9 @@ void DataCopy::open() {
   opened.clear();
   present = 0;
   bool isWhole = true;  // of all files so far
-  for (auto& file: files) {
-    auto name = kj::str(part, "/", file.name);
+  for (size_t i: kj::indices(files)) {
+    auto& file = files[i];
+    auto name = pathOf(i);
     int fd = ::open(name.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) configs::fail("cannot make ", name, ": ", strerror(errno), OTHER_FOLDER);
     opened.add(kj::AutoCloseFd(fd));
@@ -190,11 +195,11 @@ void DataCopy::append(uint64_t offset, kj::ArrayPtr<const kj::byte> bytes) {
   }
   auto write = [this](size_t i, uint64_t at, kj::ArrayPtr<const kj::byte> piece) {
     KJ_SYSCALL(::lseek(opened[i], at, SEEK_SET));
-    about(kj::str(part, "/", files[i].name), [&]() { writeTo(opened[i], piece); });
+    about(pathOf(i), [&]() { writeTo(opened[i], piece); });
     present += piece.size();
     unsynced_bytes += piece.size();
     if (unsynced_bytes < SYNC_BYTES) return;
-    KJ_SYSCALL(::fdatasync(opened[i]));
+    about(pathOf(i), [&]() { syncToDisk(opened[i]); });
     unsynced_bytes = 0;
   };
   forEachPiece(files, offset, bytes, write);
@@ -202,7 +207,7 @@ void DataCopy::append(uint64_t offset, kj::ArrayPtr<const kj::byte> bytes) {
 
 void DataCopy::finish() {
   KJ_REQUIRE(opened.size() == files.size() && present == size_bytes(), "it is not complete");
-  for (auto& fd: opened) KJ_SYSCALL(::fsync(fd));
+  for (size_t i: kj::indices(opened)) about(pathOf(i), [&]() { syncToDisk(opened[i]); });
   std::error_code error;
   // A damaged one. Processes that read it keep their open files.
   std::filesystem::remove_all(path.cStr(), error);

@@ -76,6 +76,8 @@ public:
 
 private:
   bool hasRecords(kj::StringPtr folder) const;
+  // Returns where the incomplete copy has this file.
+  kj::String pathOf(size_t file) const;
 
   const kj::String sha256;
   const kj::String imported;  // where this machine may have imported the same records

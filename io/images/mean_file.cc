@@ -66,7 +66,7 @@ void writeMean(kj::StringPtr path, const RecordDb& training, kj::ArrayPtr<const 
   about(path, [&]() {
     writeTo(fd, mean.asBytes());
     writeTo(fd, sumOf(training, mean));
-    if (::fsync(fd) != 0) configs::fail("cannot be written: ", strerror(errno));
+    syncToDisk(fd);
   });
   moveIntoPlace(part, path);
 }
