@@ -83,7 +83,8 @@ kj::String ownPlace() {
 
 kj::String newSecretFile(char digit) {
   auto path = kj::str(newFolder(), "/secret");
-  writeFile(path, kj::str(kj::repeat(digit, 64), "\n"));
+  auto secret = kj::str(kj::repeat(digit, 64));
+  writeFile(path, kj::str(secret, "\n"));
   KJ_SYSCALL(::chmod(path.cStr(), 0600));
   return path;
 }
