@@ -118,8 +118,8 @@ kj::MainFunc RoleCommand::getMain() {
       .addOptionWithArg({"task_index"}, text(flags.taskIndex), "N",
           "its entry in --ps_hosts or --worker_hosts, from 0")
       .addOptionWithArg({"trace-steps"}, traceStepsSetter(traceSteps), "A-B",
-          "record what this role does in these steps, counted from 0, and write the trace to the "
-          "DIR of --folder")
+          "record what this server or worker does in these steps, counted from 0, and write the "
+          "trace to the DIR of --folder, which must exist")
       .addOptionWithArg({"data"}, text(data.folder), "DIR",
           "open the packed records in DIR, whatever data.source says")
       .addOptionWithArg({"digest"}, text(data.digest), "HEX",

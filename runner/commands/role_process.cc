@@ -57,6 +57,8 @@ kj::Maybe<kj::String> wrong(const Experiment& experiment, const ProcessRoles& ro
     auto& host = options.listen.orDefault(onLoopback).host;
     KJ_IF_MAYBE(why, whyNoSecret(host, cluster.tls, options.secret)) return kj::mv(*why);
   }
+  // The coordinator records no trace.
+  if (options.role == Role::COORDINATOR) return nullptr;
   KJ_IF_MAYBE(steps, options.trace) {
     auto made = ModelFacts(experiment).steps(experiment);
     auto path = options.folder.trace(roleWord(options.role), options.index);

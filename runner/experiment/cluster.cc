@@ -310,10 +310,10 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       {.atLeast = 1, .atMost = 3600}, SILENCE_TIMEOUT_S);
   config.stallTimeout_s = reader.integer("stall_timeout_s",
       "A worker counts as lost if it reads or computes for this many seconds without finishing a "
-      "part of a step (reading a batch, or a layer's forward or backward pass), or a batch of a "
-      "validation. Its GPU hangs then, or the file system of its images. Time in which it waits "
-      "for other roles does not count, nor does the time before its first step. With 0, the job "
-      "waits for such a worker for ever.",
+      "piece of its work: opening the data, preparing its devices, reading a batch, a layer's "
+      "forward or backward pass, a batch of a validation. Its GPU hangs then, or the file system "
+      "of its images. Time in which it waits for other roles does not count. With 0, the job waits "
+      "for such a worker for ever.",
       {.atLeast = 0, .atMost = 86400}, 600);
   return config;
 }

@@ -261,5 +261,14 @@ TEST_CASE("a trace that cannot be made is refused before anything runs") {
   CHECK(Command({"ls", "-A", folder}).wait().output == "");
 }
 
+TEST_CASE("--trace-steps: a coordinator records nothing, so it does not check the place") {
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  Command coordinator({RUNNER, "role", MLP, "--role", "coordinator", "--folder",
+                          kj::str(newFolder(), "/new"), "--trace-steps", "0-"},
+      {.environment = environment});
+  CHECK(coordinator.waitForErrors("coordinator listens on "));
+}
+
 }  // namespace
 }  // namespace tests
