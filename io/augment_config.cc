@@ -47,7 +47,7 @@ void readRange(configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc,
   if (numbers.size() == 0) return;
   if (numbers.size() != 2 || numbers[0] > numbers[1]) {
     reader.error(key, kj::str("`", key, "` must have two numbers, the smaller one first"),
-        kj::str("such as ", key, " = [", least, ", ", most, "]"));
+        kj::str("write for example ", key, " = [", least, ", ", most, "]"));
     return;
   }
   least = numbers[0];
@@ -91,10 +91,13 @@ void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
   auto refuse = [&](kj::StringPtr key, kj::StringPtr problem, kj::StringPtr wayOut) {
     reader.error(key, kj::str(problem, " with `crop_area`"), wayOut, {"crop_area"_kj});
   };
-  if (config.crop == 0) refuse("crop", "`crop` must be set", "such as crop = 224");
-  if (config.pad > 0) refuse("pad", "images are not padded", "leave `pad` out");
+  if (config.crop == 0) {
+    refuse("crop", "`crop` must be set",
+        "set the size to which crops are resized, such as crop = 224");
+  }
+  if (config.pad > 0) refuse("pad", "`pad` has no effect", "leave `pad` out");
   if (config.cropAt == CropPlace::CENTRE) {
-    refuse("crop_at", "training crops are not in the middle", "leave `crop_at` out");
+    refuse("crop_at", "`crop_at` has no effect", "leave `crop_at` out");
   }
 }
 
@@ -109,8 +112,8 @@ ColourRanges readColours(configs::Reader& reader) {
   ranges.brightness = read("brightness",
       "With x: each training crop, padding included, is multiplied by a factor drawn from 1 - x to "
       "1 + x. 0.4 is usual for ImageNet, as for `contrast` and `saturation`. Their order does not "
-      "matter, because values are not clipped at 0 and 255. GPUs leave this to the readers, which "
-      "then send them floats. 0, the default, changes nothing.");
+      "matter, because values are not clipped at 0 and 255. With GPUs, the reader threads do this, "
+      "and send floats to the GPU instead of bytes. 0, the default, changes nothing.");
   ranges.contrast = read("contrast",
       "With x: a factor drawn from 1 - x to 1 + x multiplies the difference between each pixel of "
       "a training crop and the crop's mean grey level. 0, the default, changes nothing.");
@@ -165,7 +168,7 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
     KJ_CASE_ONEOF(word, kj::String) {
       config.meanImage = true;
       if (config.resizes()) {
-        reader.error("mean", "crops of many sizes have no mean image",
+        reader.error("mean", "crops of different sizes (`crop_area`) have no common mean image",
             "give one number per channel, such as mean = [123.68, 116.779, 103.939]",
             {"crop_area"_kj});
       }
@@ -184,7 +187,9 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
       {.above = 0}, 1);
   config.colours = readColours(reader);
   if (config.meanImage && config.colours.any()) {
-    reader.error("mean", "colours are not changed where a mean image is subtracted",
+    reader.error("mean",
+        "`mean = \"image\"` cannot be combined with random colours (`brightness`, `contrast`, "
+        "`saturation`, `lighting`)",
         "give one number per channel, such as mean = [123.68, 116.779, 103.939]",
         {"brightness"_kj, "contrast"_kj, "saturation"_kj, "lighting"_kj});
   }
@@ -193,8 +198,8 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
                           "Side, in pixels, of a square in each training image that is set to 0 "
                           "after everything else. If `mean` is set, 0 stands for the mean. Its "
                           "centre is any pixel of the image, so it may reach over the edge "
-                          "(DeVries and Taylor 2017, arXiv 1708.04552). GPUs leave this to the "
-                          "readers, too. 0, the default, draws no square.",
+                          "(DeVries and Taylor 2017, arXiv 1708.04552). With GPUs, the reader "
+                          "threads do this, too. 0, the default, draws no square.",
                           SIDES)
                       .orDefault(0);
   return config;

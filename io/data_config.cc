@@ -142,7 +142,7 @@ Chunks readChunks(configs::Reader& reader, RecordOrder order) {
 LastBatch readLastBatch(configs::Reader& reader) {
   if (!reader.isManual() && !reader.has("last_batch")) return LastBatch::ROLL_OVER;
   return configs::chooseWord(reader, "last_batch",
-      "What happens at the end of a pass to the records that are too few for another step of all "
+      "What happens to the last records of a pass if they are too few for another step of all "
       "workers. With `discard` and `pad`, all epochs have the same number of steps.",
       LAST_BATCHES, "roll_over");
 }
@@ -248,7 +248,7 @@ void readCache(configs::Reader& reader, DataConfig& config) {
       "Where a worker keeps the images of all records, besides the record database.", DATA_CACHES,
       "none");
   if (config.cache == DataCache::DEVICE && config.onBadRecord == BadRecordPolicy::SKIP) {
-    reader.error("on_bad_record", "records that are kept on devices cannot be skipped",
+    reader.error("on_bad_record", "with `cache = \"device\"`, bad records cannot be skipped",
         "leave `on_bad_record` out, or set cache = \"none\"", {"cache"_kj});
   }
 }
@@ -276,7 +276,8 @@ void checkColours(configs::Reader& reader, const ColourRanges& colours, uint cha
   auto check = [&](kj::StringPtr key, double amount) {
     if (amount == 0) return;
     reader.error(kj::str("augment.", key),
-        kj::str("`", key, "` is for images of 3 channels, and these have ", channels),
+        kj::str(
+            "`", key, "` needs images with 3 channels, but those of the data set have ", channels),
         kj::str("leave `", key, "` out"), {"dataset"_kj});
   };
   check("saturation", colours.saturation);
@@ -289,7 +290,7 @@ void checkCutout(configs::Reader& reader, const AugmentConfig& augment, uint sid
   reader.error("augment.cutout",
       kj::str("`cutout` must be smaller than the images of a batch, which have ", side, "×", side,
           " pixels"),
-      kj::str("such as cutout = ", side / 2),
+      kj::str("choose a smaller square, such as cutout = ", side / 2),
       {"dataset"_kj, "resize_short_side"_kj, "augment.crop"_kj});
 }
 
@@ -319,13 +320,13 @@ void readSources(configs::Reader& reader, DataConfig& config) {
   config.source = reader.maybePath("source",
       "Where the images come from: a folder, an archive, a folder written by `pack_records`, or "
       "the address of a mirror. For `image_folder`, also the http or https address of one archive "
-      "or RecordIO file. It is downloaded, imported, and removed. If it changes there, the next "
-      "run imports it again. A relative path starts at the folder of the file that contains it, "
-      "or at the current folder if it is given with `--set` or `--sweep`. Default: the folder that "
-      "the environment variable RUNNER_DATASETS names, then Debian's installation folder, then the "
-      "official address. A data set with fixed content that is in the cache already is not read "
-      "from its source again. A folder written by `pack_records` is accepted for `dataset` if the "
-      "number, shape and number of classes of its images match.");
+      "or RecordIO file. It is downloaded, imported, and then deleted here. If the file at the "
+      "address changes, the next run imports it again. A relative path starts at the folder of the "
+      "file that contains it, or at the current folder if it is given with `--set` or `--sweep`. "
+      "Default: the folder that the environment variable RUNNER_DATASETS names, then Debian's "
+      "installation folder, then the official address. A data set with fixed content that is in "
+      "the cache already is not read from its source again. A folder written by `pack_records` is "
+      "accepted for `dataset` if the number, shape and number of classes of its images match.");
   config.sourceSpan = reader.span("source");
   KJ_IF_MAYBE(place, config.source) {
     if (place->size() == 0) {
@@ -358,12 +359,13 @@ void readSources(configs::Reader& reader, DataConfig& config) {
 void checkAugment(configs::Reader& reader, const DataConfig& config) {
   auto& augment = config.augment;
   if (augment.resizes() && config.cache == DataCache::DEVICE) {
-    reader.error("cache", "a device cannot resize the images that it keeps",
-        "leave `cache` out, or `augment.crop_area`", {"augment.crop_area"_kj});
+    reader.error("cache", "a GPU cannot resize crops of the images that it caches",
+        "leave out `cache` or `augment.crop_area`", {"augment.crop_area"_kj});
   }
   if (config.cache == DataCache::DEVICE && (augment.colours.any() || augment.cutout > 0)) {
-    reader.error("cache", "a device cannot change colours, nor cut squares out",
-        "leave `cache` out, or the keys of `augment` that ask for it",
+    reader.error("cache",
+        "a GPU cannot change the colours of images that it caches, nor cut squares out of them",
+        "leave out `cache`, or brightness, contrast, saturation, lighting and cutout of `augment`",
         {"augment.brightness"_kj, "augment.contrast"_kj, "augment.saturation"_kj,
             "augment.lighting"_kj, "augment.cutout"_kj});
   }
@@ -437,8 +439,8 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       "Which validations of a run use these views.", VIEWS_AT, "every");
   auto readerThreads = reader.maybeInteger("reader_threads",
       "Threads per worker that read and decode images ahead of the steps. Their number does not "
-      "change what they deliver. 0: each step reads its own images. Default: 2, and one more "
-      "whenever steps have waited for records, as long as that makes them wait less.",
+      "change what they deliver. 0: each step reads its own images. Default: 2 at first. While "
+      "steps wait for records, threads are added, as long as each new one makes them wait less.",
       READER_THREADS);
   config.readerThreads = readerThreads.orDefault(2);
   config.addsReaders = readerThreads == nullptr;

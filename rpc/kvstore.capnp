@@ -96,8 +96,8 @@ interface ShardSession {
   # differs from what both ends compute, or may still change.
 
   watch @6 ();
-  # May be called after share(). Never returns. Fails with what was wrong with a push that came
-  # through the ring, which ends the session.
+  # May be called after share(). Never returns. If a push that came through the ring is wrong, the
+  # call fails with the reason, and the session ends.
 
   rest @4 (number :UInt64);
   # Says "I push nothing more until all workers have said so", at the end of an epoch. Called when

@@ -86,7 +86,7 @@ IlsvrcKit readIlsvrcKit(kj::StringPtr archive) {
       truth.add(kj::str(*found));
     } else {
       configs::fail(TRUTH_FILE, " of ", archive, ", line ", truth.size() + 1,
-          ": the number of a class of ", TABLE_FILE, " must stand there");
+          ": the line is not the number of a class in ", TABLE_FILE);
     }
   }
   kit.folderOfValidation = truth.releaseAsArray();

@@ -9,7 +9,8 @@ namespace io {
 
 // What the development kit says.
 struct IlsvrcKit {
-  // By the name of a folder of training images, such as n01440764: what it shows.
+  // What the images of a class show ("tench, Tinca tinca"), by the name of the folder of training
+  // images ("n01440764").
   kj::HashMap<kj::String, kj::String> names;
   // The folder to which each validation image belongs. Images count from 1 in their file names.
   kj::Array<kj::String> folderOfValidation;

@@ -77,7 +77,7 @@ TEST_CASE("ILSVRC2012: says what is wrong with the development kit") {
             "ILSVRC2012_val_00000003.JPEG. The name must end in a number from 1 to 2"));
   images.writeKit("2\n3\n1\n");
   CHECK(images.refusal() == kj::str("ILSVRC2012_validation_ground_truth.txt of ", kit,
-                                ", line 2: the number of a class of meta.mat must stand there"));
+                                ", line 2: the line is not the number of a class in meta.mat"));
   images.writeKit("2\n1001\n1\n");
   CHECK(images.refusal() == kj::str("1 image of ", images.folder(),
                                 "/ILSVRC2012_img_val.tar is of a class that no "

@@ -108,8 +108,8 @@ TEST_CASE("importFolder: refuses validation images of unknown classes") {
   images.config.validationSource = images.scratch.path("val");
   CHECK(images.refusal() ==
         kj::str("1 image of ", images.scratch.path("val"),
-            " lies in a folder that is no class of the training images: bird. Rename or remove the "
-            "folders, or put the labels of all images into labels.tsv"));
+            " lies in a folder that is not a class of the training images: bird. Rename or remove "
+            "the folders, or put the labels of all images into labels.tsv"));
   kj::Vector<kj::String> lines;
   for (auto name: {"cat/10.jpg", "cat/11.jpg", "dog/10.jpg", "dog/11.jpg"}) {
     lines.add(kj::str(name, "\t1\n"));

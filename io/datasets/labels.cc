@@ -345,7 +345,7 @@ Labels labelsByKnownFolder(
   if (unknown.count() > 0) {
     configs::fail(counted(images_unknown, "image", "images"), " of ", images,
         images_unknown == 1 ? " lies in " : " lie in ",
-        unknown.count() == 1 ? "a folder that is no class" : "folders that are no classes",
+        unknown.count() == 1 ? "a folder that is not a class" : "folders that are not classes",
         " of the training images: ", unknown.names(),
         ". Rename or remove the folders, or put the labels of all images into labels.tsv");
   }

@@ -78,7 +78,7 @@ TEST_CASE("labelsByKnownFolder: finds classes by their path, or else by their na
   CHECK(KJ_ASSERT_NONNULL(labels.find("cat/3.jpg"_kj)).number == 0);
   CHECK(thrownBy([&]() {
     labelsByKnownFolder("x.tar", paths({"val/dog/1.jpg"_kj, "val/cat/2.jpg"_kj}), known);
-  }) == "1 image of x.tar lies in a folder that is no class of the training images: val/dog. "
+  }) == "1 image of x.tar lies in a folder that is not a class of the training images: val/dog. "
         "Rename or remove the folders, or put the labels of all images into labels.tsv");
 }
 

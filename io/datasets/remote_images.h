@@ -35,8 +35,8 @@ void downloadFiles(const DataConfig& config, kj::ArrayPtr<const RemoteFile> file
 kj::String downloadFolder(const RemoteFile& file);
 // Whether `into` has at least the first byte of one of `files`.
 bool hasDownload(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
-// Removes those of `files` that were downloaded whole and whose archive cannot be listed to its
-// end. Returns whether there were any. An image in an archive may still be damaged.
+// Removes each of `files` that was downloaded completely, but whose archive cannot be listed to its
+// end. Returns whether there was such a file. Does not find a damaged image in an archive.
 bool removeDamaged(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
 
 // If `place.images` is the address of one of `files`, replaces it by the path of the download in

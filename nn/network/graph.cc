@@ -21,14 +21,16 @@ void GraphBuilder::checkName(kj::StringPtr name, const Op& op, configs::Span spa
   constexpr kj::StringPtr WAY_OUT = "choose another name"_kj;
   if (op.is<SoftmaxCrossEntropy>()) return;
   if (name == LOSS) {
-    diagnostics.error(span, kj::str("the network itself calls its loss `", name, "`"), WAY_OUT);
+    diagnostics.error(
+        span, kj::str("the name `", name, "` is reserved for the network's loss"), WAY_OUT);
     return;
   }
   KJ_IF_MAYBE(other, named.find(name)) {
     if (isNameGiven[*other]) {
       diagnostics.error(span, kj::str("two layers are named `", name, "`"));
     } else if (*other == 0) {
-      diagnostics.error(span, kj::str("the network itself calls its input `", name, "`"), WAY_OUT);
+      diagnostics.error(
+          span, kj::str("the name `", name, "` is reserved for the network's input"), WAY_OUT);
     } else {
       diagnostics.error(span,
           kj::str("an earlier layer without a name is called `", name, "` already"),
@@ -136,9 +138,9 @@ kj::Maybe<kj::String> GraphBuilder::whiteningMisfit(
   }
   double bytes = double(initializer.images) * images.size() * sizeof(float);
   if (bytes > IMAGES_BYTES_MAX) {
-    return kj::str("`whitening` looks at ", initializer.images, " images of ", images,
-        ", which do not fit in 1 GiB: ask for ",
-        uint64_t(IMAGES_BYTES_MAX / (images.size() * sizeof(float))), " at most");
+    return kj::str("`whitening` needs ", initializer.images, " images of ", images,
+        ", which do not fit in 1 GiB: set `images` to at most ",
+        uint64_t(IMAGES_BYTES_MAX / (images.size() * sizeof(float))));
   }
   return nullptr;
 }

@@ -161,7 +161,8 @@ Layer readPool(configs::Reader& reader) {
     pool.kernel = *side;
   } else {
     if (!isGlobal && !reader.isManual()) {
-      reader.error("kernel", "a pool needs `kernel`", "or `global = true` for one window over all",
+      reader.error("kernel", "a pool needs `kernel`",
+          "write for example kernel = 2, or global = true for one window over the whole input",
           {"global"_kj});
     }
     pool.kernel = 0;

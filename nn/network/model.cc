@@ -52,7 +52,7 @@ ModelConfig ModelConfig::read(configs::Reader& reader) {
       "`torch`, betas at 0, gammas at 1.",
       INITIALIZERS, "uniform");
   if (config.initializer.kind == Initializer::WHITENING) {
-    reader.error("init", "`whitening` is not for all layers of a network",
+    reader.error("init", "`whitening` cannot be the `init` of all layers",
         "write it as `init` of the first convolution");
   }
   if (isWritten || reader.isManual()) {

@@ -153,7 +153,7 @@ TEST_CASE("Model: the message about a residual sum that does not fit names the k
   { kind = "dense", units = 10 },
 ]
 )");
-  CHECK(model.reports("x.toml:2:3: error: layer `residual`: the branches give 3×6×6 and 3×8×8"));
+  CHECK(model.reports("x.toml:2:3: error: layer `residual`: branches of 3×6×6 and 3×8×8"));
 }
 
 TEST_CASE("Model: branches without a list are refused with an example") {
@@ -217,10 +217,10 @@ TEST_CASE("Model: whitening is refused where its filters cannot be made") {
       "conv2d0`: a patch of 3×20×20 has too many values for `whitening`: at most 1024",
       {3, 32, 32});
   refused(conv(24, "kernel = 2"),
-      "conv2d0`: `whitening` looks at 5000 images of 3×224×224, which do not fit in 1 GiB",
+      "conv2d0`: `whitening` needs 5000 images of 3×224×224, which do not fit in 1 GiB",
       {3, 224, 224});
   CHECK(Built("network = \"mlp\"\ninit = { kind = \"whitening\" }")
-            .reports("x.toml:2:8: error: `whitening` is not for all layers of a network"));
+            .reports("x.toml:2:8: error: `whitening` cannot be the `init` of all layers"));
 }
 
 TEST_CASE("Model: the conventions decide how pools round, how batch norms begin, and what decays") {

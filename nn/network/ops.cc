@@ -65,8 +65,8 @@ kj::Maybe<kj::String> concatMisfit(kj::ArrayPtr<const Shape> inputs) {
   uint64_t channels = 0;
   for (auto& x: inputs) {
     if (x.height != inputs[0].height || x.width != inputs[0].width) {
-      return kj::str("the branches give ", inputs[0], " and ", x,
-          ": to stand side by side they need one height and width");
+      return kj::str("branches of ", inputs[0], " and ", x,
+          " cannot be concatenated: their heights and widths must be equal");
     }
     channels += x.channels;
   }
@@ -77,7 +77,7 @@ kj::Maybe<kj::String> addMisfit(kj::ArrayPtr<const Shape> inputs) {
   for (auto& x: inputs) {
     if (x != inputs[0]) {
       return kj::str(
-          "the branches give ", inputs[0], " and ", x, ": to be added they need one shape");
+          "branches of ", inputs[0], " and ", x, " cannot be added: their shapes must be equal");
     }
   }
   return nullptr;

@@ -56,9 +56,10 @@ TEST_CASE("Ops: misfit() returns a sentence with the shapes") {
         "with kernel 2, stride 2 and pad 2 a window lies outside of the 4×4 input");
   Shape sides[] = {{3, 4, 5}, {3, 4, 6}};
   CHECK(misfitOf(Concat(), sides) ==
-        "the branches give 3×4×5 and 3×4×6: to stand side by side they need one height and width");
+        "branches of 3×4×5 and 3×4×6 cannot be concatenated: their heights and widths must be "
+        "equal");
   CHECK(misfitOf(Add(), sides) ==
-        "the branches give 3×4×5 and 3×4×6: to be added they need one shape");
+        "branches of 3×4×5 and 3×4×6 cannot be added: their shapes must be equal");
   CHECK(misfitOf(SoftmaxCrossEntropy(), {10, 2, 2}) ==
         "the loss needs one number per class, but the last layer gives 10×2×2");
 }

@@ -66,9 +66,9 @@ Lookahead Lookahead::read(configs::Reader& reader) {
   Lookahead lookahead;
   // The paper's for CIFAR-10, but for alpha, which is 0.8 or 0.5 there.
   lookahead.every = uint64_t(reader.integer("every",
-      "After so many updates, the weights are drawn back to the slow values. Each worker draws its "
-      "own moving statistics back after so many of its own steps. In `dist_async`, it does so "
-      "after `every` / workers steps, rounded down.",
+      "After this many updates, the weights are drawn back to the slow values. Each worker draws "
+      "its own moving statistics back after this many of its own steps. In `dist_async`, it does "
+      "so after `every` / workers steps, rounded down.",
       {.atLeast = 1, .atMost = 1 << 30}, 5));
   lookahead.decay = reader.real("decay",
       "The new slow values are decay · the old ones + (1 - decay) · the trained values. The "
@@ -79,8 +79,8 @@ Lookahead Lookahead::read(configs::Reader& reader) {
       {.atLeast = 0, .atMost = 1000}, 0);
   if (lookahead.decay == 1 && lookahead.power == 0) {
     reader.error("decay",
-        "each draw back keeps all of the slow values, so the run would end with its initial "
-        "weights",
+        "with `decay = 1` and `power = 0` the slow values never change, so the run would end with "
+        "its initial weights",
         "make `decay` less than 1, or `power` more than 0", {"power"_kj});
   }
   lookahead.everySpan = reader.span("every");

@@ -31,8 +31,8 @@ double readKeptShare(
     configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc, double defaultValue) {
   double share = reader.real(key, doc, {.atLeast = 0, .below = 1}, defaultValue);
   if (float(share) == 1) {
-    reader.error(key, kj::str("`", key, "` is 1 in float32, in which updates are calculated"),
-        "take at most 0.9999999");
+    reader.error(key, kj::str("`", key, "` becomes 1 in float32, the number format of updates"),
+        "write at most 0.9999999");
   }
   return share;
 }

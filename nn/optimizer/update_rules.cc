@@ -160,12 +160,13 @@ void UpdateRules::checkGroup(
   }
   if (own == 0) {
     diagnostics.error(group.patternsSpan,
-        kj::str("all keys of this group belong to ", before.size() > 1 ? "groups" : "the group",
-            " before (line ", kj::strArray(before, ", "), ")"),
-        "a key belongs to the first group that has it: put this one before, or leave it out");
+        kj::str("all keys of this group belong to ",
+            before.size() > 1 ? "earlier groups (lines " : "an earlier group (line ",
+            kj::strArray(before, ", "), ")"),
+        "a key belongs to the first group that names it: move this group up, or leave it out");
   } else if (held == own) {
     diagnostics.error(group.patternsSpan,
-        "all keys of this group are gammas that their layers hold at 1",
+        "all keys of this group are gammas that their layers keep fixed at 1",
         "leave the group out, or set fixed_gamma = false in these layers");
   }
 }
@@ -187,9 +188,9 @@ void UpdateRules::checkOptimizer(const Optimizer& rule, configs::Span span, bool
   }
   if (others == 0) return;
   diagnostics.error(span,
-      kj::str("`", rule.name(), "` is for weights alone, and `", first, "` is left to it",
+      kj::str("`", rule.name(), "` updates only weights, but it would also get `", first, "`",
           others > 1 ? kj::str(" (", others, " such keys)") : kj::str()),
-      isCommon ? kj::str("add a group before: [[train.groups]] with keys = [",
+      isCommon ? kj::str("add a group before all others: [[train.groups]] with keys = [",
                      kj::strArray(patterns, ", "), "] and optimizer = { kind = \"sgd\" }")
                : kj::str("narrow its keys to weights, whose names end with `_weight`"));
 }

@@ -110,10 +110,11 @@ TEST_CASE("update_rules: a group needs keys") {
 TEST_CASE("update_rules: muon takes no biases, unless they are frozen or have another rule") {
   auto muon = "optimizer = { kind = \"muon\" }\n[[groups]]\nkeys = [\"*_bias\", \"*_gamma\"]\n"_kj;
   CHECK(Read(kj::str(muon, "learning_rate_factor = 0\n")).check() ==
-        "x.toml:1:22: error: `muon` is for weights alone, and `bn1_beta` is left to it\n"
+        "x.toml:1:22: error: `muon` updates only weights, but it would also get `bn1_beta`\n"
         "  1 | optimizer = { kind = \"muon\" }\n"
         "    |                      ^^^^^^\n"
-        "  help: add a group before: [[train.groups]] with keys = [\"*_beta\"] and optimizer = { "
+        "  help: add a group before all others: [[train.groups]] with keys = [\"*_beta\"] and "
+        "optimizer = { "
         "kind = \"sgd\" }\n"
         "1 error in x.toml; nothing was started.\n");
   auto sgd = "optimizer = { kind = \"sgd\" }\n"_kj;
@@ -121,8 +122,8 @@ TEST_CASE("update_rules: muon takes no biases, unless they are frozen or have an
   // The group's own optimizer.
   CHECK(Read("[[groups]]\nkeys = [\"*\"]\noptimizer = { kind = \"muon\" }\n")
             .check()
-            .startsWith("x.toml:3:22: error: `muon` is for weights alone, and `conv1_bias` is left "
-                        "to it (3 such keys)\n"));
+            .startsWith("x.toml:3:22: error: `muon` updates only weights, but it would also get "
+                        "`conv1_bias` (3 such keys)\n"));
 }
 
 TEST_CASE(
@@ -138,10 +139,10 @@ TEST_CASE("update_rules: a group is an error if all of its keys belong to earlie
   CHECK(Read(all).check() == "");
   auto bias = kj::str(all, "[[groups]]\nkeys = [\"conv1_*\"]\n");
   CHECK(Read(bias).check() ==
-        "x.toml:6:8: error: all keys of this group belong to groups before (line 2, 4)\n"
+        "x.toml:6:8: error: all keys of this group belong to earlier groups (lines 2, 4)\n"
         "  6 | keys = [\"conv1_*\"]\n"
         "    |        ^^^^^^^^^^^\n"
-        "  help: a key belongs to the first group that has it: put this one before, or leave it "
+        "  help: a key belongs to the first group that names it: move this group up, or leave it "
         "out\n"
         "1 error in x.toml; nothing was started.\n");
 }
@@ -150,7 +151,7 @@ TEST_CASE("update_rules: a group of fixed gammas is an error") {
   auto gammas = "[[groups]]\nkeys = [\"*_gamma\"]\n"_kj;
   CHECK(Read(gammas).check() == "");
   CHECK(Read(gammas).check(true).startsWith(
-      "x.toml:2:8: error: all keys of this group are gammas that their layers hold at 1\n"));
+      "x.toml:2:8: error: all keys of this group are gammas that their layers keep fixed at 1\n"));
   // Fixed gammas beside other keys do no harm.
   CHECK(Read("[[groups]]\nkeys = [\"bn1_*\"]\n").check(true) == "");
 }

@@ -9,8 +9,9 @@ class Reader;
 
 namespace rpc::codec {
 
-// What travels instead of float32, the same at all ends of a job. First values and pulled values
-// are always float32. They are few, and all workers begin and validate with the same bits.
+// How values and gradients are encoded in messages. All ends of a job use the same codec. First
+// values and pulled values are always sent as float32: they are few, and all workers must begin and
+// validate with the same bits.
 struct Codec {
   Number wire = Number::FLOAT32;  // for values, and for numbers that are not compressed
   kj::Own<const Compression> compression = kj::atomicRefcounted<Compression>();

@@ -14,7 +14,7 @@ CompensationConfig readCompensation(configs::Reader& reader) {
       "paper's DC-ASGD-a), or constant (DC-ASGD-c).",
       false);
   config.lambda = reader.real("lambda",
-      "How much of the change is corrected for. The paper has 0.04 for CIFAR-10, and 2 if "
+      "How strongly a gradient is corrected. The paper uses 0.04 for CIFAR-10, and 2 with "
       "`adaptive`.",
       {.atLeast = 0}, config.adaptive ? 2 : 0.04);
   return config;
@@ -30,9 +30,9 @@ public:
           {.atLeast = 0, .atMost = 1 << 20}, 3));
     }
     passesStaleness = reader.flag("staleness_aware",
-        "Where every push is an update: divides the learning rate by the staleness of the "
-        "gradient, if that is 2 or more. The staleness is the number of updates since the worker "
-        "fetched the values that the gradient was computed on (Zhang et al. 2016, arXiv "
+        "For `dist_async`, `dist_ssp` and `dc_asgd`: divides the learning rate by the staleness of "
+        "the gradient, if the staleness is 2 or more. The staleness is the number of updates since "
+        "the worker fetched the values that the gradient was computed on (Zhang et al. 2016, arXiv "
         "1511.05950).",
         false);
     if (reader.isManual() || row.has("compensation")) {

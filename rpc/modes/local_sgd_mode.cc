@@ -53,8 +53,8 @@ public:
   LocalSgdMode(const ModeRow& row, configs::Reader& reader)
       : Mode(row),
         steps(uint(reader.integer("local_steps",
-            "For `local_sgd`: how many steps a worker makes between two means. Fewer at the end of "
-            "an epoch.",
+            "For `local_sgd`: how many steps a worker makes between two means. Before the mean at "
+            "the end of an epoch, they may be fewer.",
             {.atLeast = 1, .atMost = 1 << 20}, 16))),
         outer(reader.kind("outer",
             "For `local_sgd`: what the servers do with the mean of all workers' values.",

@@ -30,13 +30,13 @@ constexpr ModeRow ROWS[] = {
         "`cluster.devices`. The sums are those of `dist_sync` with one worker per device.",
         Shards::IN_WORKER, true, nullptr, readSyncMode},
     {"dist_sync",
-        "A round sums one gradient of every worker, in rank order, and is applied once. Every "
-        "worker computes its next step on the values after this round. A worker adds the "
-        "gradients of its devices, in their order, before it pushes.",
+        "Each round adds one gradient from every worker, in rank order, and updates the parameters "
+        "once. Every worker computes its next step on the values after this round. A worker adds "
+        "the gradients of its devices, in their order, before it pushes.",
         Shards::IN_SERVERS, true, DIST_SYNC_KEYS, readSyncMode},
     {"dist_async",
-        "Every gradient is applied by itself as it arrives. A worker computes on values that hold "
-        "at least its own gradients.",
+        "Every gradient is applied by itself as it arrives. A worker computes on values that "
+        "include at least all gradients that it has pushed itself.",
         Shards::IN_SERVERS, true, DIST_ASYNC_KEYS, readAsyncMode},
     {"dist_ssp",
         "Every gradient is applied as it arrives, divided by the number of workers. A worker "
@@ -58,9 +58,9 @@ constexpr ModeRow ROWS[] = {
         "others. The servers' values are validated and saved.",
         Shards::IN_SERVERS, true, EASGD_KEYS, readEasgdMode},
     {"allreduce",
-        "`dist_sync` without servers: every worker holds a share of the parameters. It sums its "
-        "slices of all gradients in rank order, updates them, and sends them to all workers. The "
-        "same bits as `dist_sync`.",
+        "`dist_sync` without servers: every worker holds a share of the parameters. For this "
+        "share, it adds the gradients of all workers in rank order, makes the update, and sends "
+        "the new values to all workers. The results have the same bits as those of `dist_sync`.",
         Shards::IN_EVERY_WORKER, true, ALLREDUCE_KEYS, readSyncMode},
 };
 

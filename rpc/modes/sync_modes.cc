@@ -91,7 +91,7 @@ public:
       }
       if (updatesInWorkers && rounds(workers).counted != Rounds::ALL) {
         reader.error("kvstore.update",
-            "workers can make the updates only if every round takes one push of each of them",
+            "`update = \"worker\"` needs rounds that take one push of every worker",
             "leave `aggregate` out, or write update = \"server\"", {"kvstore.aggregate"_kj});
       }
     }
@@ -102,12 +102,12 @@ private:
     auto n = reader.maybeInteger("aggregate",
         "For `dist_sync`: how many gradients make a round. If this is less than the number of "
         "workers, the gradients of the slowest ones come too late: they are dropped, and the log "
-        "counts them. Default: one of every worker.",
+        "counts them. Default: one gradient from every worker.",
         {.atLeast = 1, .atMost = 4096});
     aggregate = n.map([](int64_t n) { return uint(n); });
     if (aggregate == nullptr && reader.has("aggregate_from")) {
       reader.error("aggregate_from", "`aggregate_from` needs `aggregate`",
-          "add `aggregate = …`, how many gradients make a round, or leave `aggregate_from` out",
+          "add `aggregate = N`, the number of gradients per round, or leave `aggregate_from` out",
           {"mode"_kj, "aggregate"_kj});
     }
     if (reader.isManual() || aggregate != nullptr || reader.has("aggregate_from")) {

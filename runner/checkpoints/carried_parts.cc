@@ -261,7 +261,7 @@ kj::Array<kj::String> carriedFacts(kj::ArrayPtr<const Bytes> parts, uint workers
       }
     }
     if (lost.size() == 0) continue;
-    facts.add(kj::str("of worker ", rank, ", this is lost: ", kj::strArray(lost, ", ")));
+    facts.add(kj::str("what only worker ", rank, " had is lost: ", kj::strArray(lost, ", ")));
   }
   if (workersNow > workers.size()) {
     facts.add(workersNow == workers.size() + 1

@@ -11,13 +11,13 @@ namespace runner {
 
 using kj::uint;
 
-// Returns the parts of the `workersNow` workers of a job that goes on with the shards of
-// `placement`. `parts` are those of all workers that there were, by rank, at the end of an epoch.
-// They must outlive the result.
+// Returns the parts of `workersNow` workers with which a job goes on, with the shards of
+// `placement`. `parts` are the parts of all former workers, by rank, at the end of an epoch. They
+// must outlive the result.
 //
-// What a worker has kept belongs to its rank. A rank that is new begins as a copy of worker 0. What
-// compression has not sent is added up over all ranks, in their order, and worker 0 sends it. What
-// else a worker keeps for compression, and its counts of traffic, begin with zeros in a new rank.
+// Each rank that existed before keeps its part. A new rank begins with a copy of the part of worker
+// 0, but its counts of traffic and what it keeps for compression are zeros. Values that compression
+// has not sent yet are added up over all former ranks, in rank order, and worker 0 will send them.
 kj::Array<SavedPart> carriedWorkers(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> parts,
     uint workersNow, const rpc::Placement& placement);
 

@@ -145,8 +145,8 @@ TEST_CASE("carriedWorkers: keeps no traffic counts of servers that the new job d
 TEST_CASE("carriedFacts: says what is added up, lost and copied") {
   auto fewer = kj::strArray(carriedFacts(Workers(3).parts, 2), "; ");
   CHECK(fewer ==
-        "what compression had not sent is added up in worker 0; of worker 2, this is lost: its own "
-        "optimizer's state, the momentum of its compression");
+        "what compression had not sent is added up in worker 0; what only worker 2 had is lost: "
+        "its own optimizer's state, the momentum of its compression");
   auto more = kj::strArray(carriedFacts(Workers(1).parts, 3), "; ");
   CHECK(tests::contains(more, "workers 1 to 2 begin as copies of worker 0"));
 }

@@ -128,6 +128,20 @@ bool hasManifest(kj::StringPtr path) {
   return ::access(kj::str(path, "/", MANIFEST).cStr(), F_OK) == 0 || errno != ENOENT;
 }
 
+// Returns why the system does not let this process open a file. Null if it does, or if the file is
+// gone or something else is in its place.
+kj::Maybe<kj::String> whyNotOpened(kj::StringPtr path) {
+  int fd = ::open(path.cStr(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  int error = errno;
+  if (fd >= 0) {
+    kj::AutoCloseFd owned(fd);
+    return nullptr;
+  }
+  bool isDamaged = error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENXIO;
+  if (isDamaged) return nullptr;
+  return kj::str("cannot open ", path, ": ", strerror(error));
+}
+
 bool hasCheckpoints(const RunFolder& folder) {
   for (auto step: stepsIn(folder)) {
     if (hasManifest(pathOf(folder, step))) return true;
@@ -399,7 +413,7 @@ kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
       KJ_IF_MAYBE(wanted, digest) {
         if (read.point.digest != *wanted) configs::fail("it belongs to another experiment");
       }
-      if (read.point.step != step) configs::fail("it is that of step ", read.point.step);
+      if (read.point.step != step) configs::fail("it belongs to step ", read.point.step);
       if (sumOfEvents(logs, read.point.events_bytes) != read.point.events_crc32) {
         configs::fail("the run's events.jsonl is damaged: its checksum does not match");
       }
@@ -428,6 +442,21 @@ kj::Maybe<kj::String> whyForeign(const RunFolder& folder, kj::StringPtr digest) 
     if (kj::runCatchingExceptions(read) != nullptr || !isWhole) continue;
     if (manifest.getFormat() != CHECKPOINT_FORMAT) return kj::str(path, otherFormat(manifest));
     if (manifest.getDigest() != digest) return kj::str(path, " belongs to another experiment");
+  }
+  return nullptr;
+}
+
+kj::Maybe<kj::String> whyUnreadable(const RunFolder& folder) {
+  for (auto step: stepsIn(folder)) {
+    auto path = pathOf(folder, step);
+    KJ_IF_MAYBE(why, whyNotOpened(kj::str(path, "/", MANIFEST))) return kj::mv(*why);
+    capnp::MallocMessageBuilder message;
+    auto manifest = message.initRoot<Manifest>();
+    if (kj::runCatchingExceptions([&]() { readManifest(path, manifest); }) != nullptr) continue;
+    for (auto file: manifest.getFiles().asReader()) {
+      if (!isFileName(file.getName())) continue;
+      KJ_IF_MAYBE(why, whyNotOpened(kj::str(path, "/", file.getName()))) return kj::mv(*why);
+    }
   }
   return nullptr;
 }

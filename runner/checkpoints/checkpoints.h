@@ -35,14 +35,14 @@ struct CheckpointFile {
   kj::Array<kj::ArrayPtr<const kj::byte>> pieces;
 };
 
-// Writes a checkpoint to `folder`, as the folder checkpoints/step-<step>. Its manifest, with a
-// checksum of each other file, of the events so far and of the logs so far, comes last: a folder
-// without it is no checkpoint. Every file of it and the events are on the disk when the call
-// returns. Then removes all but the newest `keep` checkpoints, and what killed processes have left.
-// The newest one that ends an epoch stays in any case. `logs` are those of the run's folder:
-// the same object for all checkpoints of a run. Returns the bytes that it wrote. Throws with path,
-// cause and way out, and leaves the older checkpoints: also if events.jsonl does not hold what the
-// run has written to it.
+// Writes a checkpoint to `folder`, as the folder checkpoints/step-<step>. The manifest, with a
+// checksum of each other file, of the events so far and of the logs so far, is written last: a
+// folder without a manifest is not a checkpoint. When the call returns, all files of the checkpoint
+// and the events are on the disk. Then removes all but the newest `keep` checkpoints, and what
+// killed processes have left. The newest checkpoint that ends an epoch stays in any case. `logs`
+// are those of the run's folder: the same object for all checkpoints of a run. Returns the bytes
+// that it wrote. Throws with path, cause and way out if a file cannot be written, or if
+// events.jsonl does not hold what the run has written to it. The older checkpoints then stay.
 uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
     kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingFiles& logs);
 
@@ -74,10 +74,14 @@ kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
     kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse,
     Standing standing = Standing::ANYWHERE);
 
-// Returns a clause on the newest checkpoint that has another format, or belongs to another
-// experiment than `digest`, and whose manifest is not damaged. Another program, or another file,
-// could go on with it. Null if the run has no such checkpoint.
+// Returns a clause about the newest checkpoint that this program cannot use, but another version of
+// the program or another experiment file could: its manifest is intact, but states another format,
+// or another experiment than `digest`. Null if the run has no such checkpoint.
 kj::Maybe<kj::String> whyForeign(const RunFolder& folder, kj::StringPtr digest);
+// Returns a clause about a file of a checkpoint that the system does not let this process open, so
+// that the checkpoint may be intact all the same: "cannot open PATH: Permission denied". Null if
+// there is no such file.
+kj::Maybe<kj::String> whyUnreadable(const RunFolder& folder);
 
 // Gives the checkpoints that are newer than `kept` other names, so that the run can be continued
 // from there. If it is null, renames all, so that the run can begin again. Removes those that a

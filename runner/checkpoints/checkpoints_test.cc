@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 #include <errno.h>
 #include <kj/debug.h>
+#include <kj/function.h>
+#include <kj/thread.h>
 #include <kj/vector.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -94,6 +97,16 @@ uint64_t writeAt(const RunFolder& folder, uint64_t step, uint keep = 10, bool en
 kj::String pathAt(const RunFolder& folder, uint64_t step, kj::StringPtr file = nullptr) {
   auto path = kj::str(folder.checkpoints(), "/step-", step);
   return file == nullptr ? kj::mv(path) : kj::str(path, "/", file);
+}
+
+// Calls `check` on a thread that lacks root's privilege to open every file.
+void asPlainUser(kj::FunctionParam<void()> check) {
+  kj::Thread thread([&]() {
+    __user_cap_header_struct thisThread = {_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+    KJ_SYSCALL(::syscall(SYS_capset, &thisThread, none));
+    check();
+  });
 }
 
 // What newestCheckpoint() says about a run.
@@ -334,7 +347,7 @@ TEST_CASE("checkpoints: one of another format, experiment or step is refused") {
   CHECK(newestIn(folder).step() == 4);
   KJ_SYSCALL(::rename(pathAt(folder, 4).cStr(), pathAt(folder, 5).cStr()));
   CHECK(newestIn(folder).step() == 3);
-  CHECK(contains(newestIn(folder).refused, "/step-5 is not used: it is that of step 4"));
+  CHECK(contains(newestIn(folder).refused, "/step-5 is not used: it belongs to step 4"));
 }
 
 TEST_CASE("whyForeign: names a checkpoint of another experiment or format, but not a damaged one") {
@@ -351,6 +364,25 @@ TEST_CASE("whyForeign: names a checkpoint of another experiment or format, but n
   auto path = pathAt(folder, 3, "manifest.json");
   writeFile(path, replaced(readFile(path), "\"format\": 5", "\"format\": 6"));
   CHECK(whyForeign(folder, DIGEST) == nullptr);
+}
+
+TEST_CASE("whyUnreadable: names a file that the system does not open, but not one that is gone") {
+  auto folder = newRun();
+  CHECK(whyUnreadable(folder) == nullptr);
+  writeAt(folder, 3);
+  CHECK(whyUnreadable(folder) == nullptr);
+  for (auto name: {"manifest.json"_kj, "weights.safetensors"_kj}) {
+    CAPTURE(name);
+    auto path = pathAt(folder, 3, name);
+    KJ_SYSCALL(::chmod(path.cStr(), 0));
+    asPlainUser([&]() {
+      CHECK(KJ_REQUIRE_NONNULL(whyUnreadable(folder)) ==
+            kj::str("cannot open ", path, ": Permission denied"));
+    });
+    KJ_SYSCALL(::unlink(path.cStr()));
+    CHECK(whyUnreadable(folder) == nullptr);
+    writeAt(folder, 3);
+  }
 }
 
 TEST_CASE("checkpoints: a manifest that names files outside of its folder is refused") {

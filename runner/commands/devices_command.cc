@@ -7,8 +7,10 @@ namespace runner {
 
 kj::MainFunc DevicesCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
-      "Shows what this machine and program can compute on: the processor's instruction set, and "
-      "each GPU, or why there is none.")
+      "Shows what this program can compute on here: the processor's instruction set, and each GPU, "
+      "or why there is none.\n"
+      "\n"
+      "  runner devices")
       .callAfterParsing([]() -> kj::MainBuilder::Validity {
         printWrapped(describeDevices());
         return true;

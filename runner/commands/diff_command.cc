@@ -119,18 +119,17 @@ Found compareSaved(const SavedFiles& a, const SavedFiles& b) {
 kj::MainFunc DiffCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
       "Shows where A and B differ: which arrays, how many of their values, the index of the first "
-      "one, and the largest difference. If a file of weights lies beside them, arrays of "
-      "parameters and of statistics are compared key by key. A and B are runs (their newest "
-      "checkpoints, or final weights if they have no checkpoint), checkpoints, files of "
-      "checkpoints, or files of weights. If one is a checkpoint and the other a file, the file is "
-      "compared with that of the same name in the "
-      "checkpoint.\n"
+      "different value, and the largest difference. A and B are runs (their newest checkpoints, or "
+      "final weights if they have no checkpoint), checkpoints, files of checkpoints, or files of "
+      "weights. If one is a checkpoint and the other a file, the file is compared with that of the "
+      "same name in the checkpoint. Arrays of parameters and of statistics are compared key by key "
+      "if their folder also holds a file of weights.\n"
       "\n"
       "  runner diff runs/a/1 runs/a/2\n"
       "  runner diff runs/a/1/checkpoints/step-400 runs/a/1/checkpoints/step-800\n"
       "  runner diff runs/a/1/weights.safetensors runs/a/2/weights.safetensors\n"
       "\n"
-      "Values differ if one of their bits does. Times and traffic, which differ from run to run, "
+      "Values count as different if one bit differs. Times and traffic, which vary between runs, "
       "do not count. Ends with exit code 0 if nothing differs, 3 if something does, and 2 if A or "
       "B is not a checkpoint, or is damaged.")
       .expectArg("A",

@@ -71,21 +71,21 @@ kj::Array<ImageFileName> labelledByFolder(const TrainedModel& model, kj::StringP
       constexpr int32_t UNKNOWN = -1;
       auto label = labels.find(name).orDefault(UNKNOWN);
       if (label == SEVERAL) {
-        configs::fail("the network has several classes ", name, ", so that the folder ", folder,
-            "/", name, " names none of them. Give the folder the number of its class");
+        configs::fail("the network has several classes with the name ", name, ", so the folder ",
+            folder, "/", name, " could mean any of them. Give the folder the number of its class");
       } else if (label >= 0) {
         labelled.add(ImageFileName{kj::mv(file.path), label});
       } else {
         configs::fail("the folder ", folder, "/", name,
-            " has the name of no class of the network; its classes are ", classesOf(model));
+            " is not named after a class of the network; its classes are ", classesOf(model));
       }
     } else {
-      leftOut(kj::str(file.path, ", which is in no folder with the name of its class"));
+      leftOut(kj::str(file.path, ", which is not in a folder that is named after its class"));
     }
   }
   if (labelled.empty()) {
     configs::fail("no image in ", folder,
-        " is in a folder with the name of its class. The classes are ", classesOf(model));
+        " is in a folder that is named after a class. The classes are ", classesOf(model));
   }
   return labelled.releaseAsArray();
 }
@@ -119,17 +119,17 @@ void requireSameKind(const TrainedModel& model, const io::Dataset& dataset) {
 
 kj::MainFunc EvaluateCommand::getMain() {
   kj::MainBuilder builder(commandLine, VERSION,
-      "Computes the validation figures of a trained network: those of its run again, or those of "
-      "other images. RUN is the folder of a run, a file of weights, or an experiment file with "
-      "model.weights.\n"
+      "Computes the validation figures of a trained network, on the validation images of its run "
+      "or on other images. RUN is the folder of a run, a file of weights, or an experiment file "
+      "with model.weights.\n"
       "\n"
       "  runner evaluate runs/cifar10_local/last\n"
       "  runner evaluate runs/cifar10_local/1/best.safetensors --into evaluation\n"
       "  runner evaluate runs/cifar10_local/last --data my_photos\n"
       "  runner evaluate configs/cifar10_local.toml --set model.weights=other.safetensors\n"
       "\n"
-      "With the instruction set and the batch size of the run, the figures equal those of the "
-      "validation with these weights to the last digit.");
+      "With the instruction set and the batch size of the run, the figures are the same, to the "
+      "last digit, as in the run's own validation of these weights.");
   builder
       .addOptionWithArg({"data"}, folderSetter(data, "name a folder, e.g. --data my_photos"), "DIR",
           "judge the images in DIR instead: one folder per class, with the name of the class")

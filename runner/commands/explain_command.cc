@@ -30,8 +30,8 @@ kj::MainFunc ExplainCommand::getMain() {
   kj::MainBuilder builder(commandLine, VERSION,
       "Shows what FILE resolves to: every value used, the layers with shapes, parameters and "
       "FLOPs, the share of the parameters that each server holds, the bytes sent per step, and "
-      "memory. Trains nothing. Imports the data set only if the plan cannot be known without "
-      "it: image_folder, idx, packed records, data.classes, model.weights.\n"
+      "memory. Trains nothing. Imports the data set only if the plan depends on it, as with "
+      "image_folder, idx, packed records, data.classes and model.weights.\n"
       "\n"
       "  runner explain configs/cifar10_dist_sync.toml\n"
       "  runner explain configs/cifar10_dist_sync.toml --bandwidth 1000 --overhead 12");

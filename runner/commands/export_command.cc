@@ -28,20 +28,20 @@ kj::MainFunc ExportCommand::getMain() {
       "  runner export runs/cifar10_local/last --to onnx --output cifar10.onnx\n"
       "  runner export runs/cifar10_local/last --to torch --output cifar10.py\n"
       "\n"
-      "An ONNX model takes `images`, N×C×H×W, and gives `logits`. A Python script has the network "
-      "as a PyTorch module, and classifies images as a program. Its weights are written beside it, "
-      "to a file that ends in .safetensors.");
+      "An ONNX model takes `images`, N×C×H×W, and returns `logits`. A Python script contains the "
+      "network as a PyTorch module. Run as a program, it classifies an image. Its weights are "
+      "written beside it, to a file whose name ends in .safetensors.");
   builder
       .addOptionWithArg({"to"}, KJ_BIND_METHOD(*this, chooseFormat), "FORMAT",
           "onnx: a model of opset 13; torch: a Python script with a PyTorch module")
       .addOptionWithArg({"output"}, textSetter(output, "name a file, e.g. --output network.onnx"),
-          "FILE", "where to write it; a file that is there is replaced")
+          "FILE", "the file to write; an existing file is replaced")
       .addOption({"with-preprocessing"}, flagSetter(options.withPreprocessing),
-          "for onnx: take pixels from 0 to 255, and subtract and multiply in the model")
+          "for onnx: the model takes pixels from 0 to 255, and normalises them itself")
       .addOption({"probabilities"}, flagSetter(options.probabilities),
-          "for onnx: give probabilities in place of logits")
+          "for onnx: the model returns probabilities in place of logits")
       .addOption({"fold-batch-norm"}, flagSetter(foldsBatchNorms),
-          "put batch norms into the convolutions and dense layers before them");
+          "merge each batch norm into the convolution or dense layer before it");
   addModel(builder);
   return builder.callAfterParsing(KJ_BIND_METHOD(*this, exportModel)).build();
 }

@@ -24,7 +24,7 @@ void FileCommand::addFileAndSettings(kj::MainBuilder& builder) {
   builder.addOptionWithArg({"sweep"}, KJ_BIND_METHOD(*this, addSweep), "KEY=V1,V2",
       "make one run for each of these values, e.g. --sweep data.batch_size=64,128. The value may "
       "also be a range as in [sweep]. Replaces the values that the file's grid has for the key. "
-      "Several --sweep make a run for every combination");
+      "With several --sweep, there is a run for every combination");
   addFileAndOverrides(builder);
 }
 

@@ -168,7 +168,7 @@ kj::MainFunc PredictCommand::getMain() {
       "  curl -s https://example.org/cat.jpg | runner predict runs/cifar10_local/last -\n"
       "\n"
       "Ends with exit code 1 if an image cannot be used, or if the network's values for it are not "
-      "finite. The others are answered.");
+      "finite. The classes of all other images are still printed.");
   builder
       .addOptionWithArg(
           {"top"}, countSetter(top, 1000), "K", "how many classes to name per image (default: 3)")

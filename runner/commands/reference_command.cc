@@ -7,7 +7,9 @@ namespace runner {
 
 kj::MainFunc ReferenceCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
-      "Prints the reference of the language of experiment files: configs/REFERENCE.md.")
+      "Prints the reference of the language of experiment files: configs/REFERENCE.md.\n"
+      "\n"
+      "  runner reference > configs/REFERENCE.md")
       .callAfterParsing([]() -> kj::MainBuilder::Validity {
         print(languageReference());
         return true;

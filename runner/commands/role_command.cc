@@ -59,12 +59,12 @@ kj::Maybe<kj::StringPtr> variable(kj::StringPtr name) {
 kj::MainFunc RoleCommand::getMain() {
   kj::MainBuilder builder(commandLine, VERSION,
       "Runs one role of the job described by FILE. Start all roles with the same file and the "
-      "same --set. The coordinator makes its folder, says where it listens, shows the log of the "
-      "run, prints its table and leaves its report, as `runner run` does, and ends with the same "
-      "exit codes. A server or worker that ends because another role was lost has exit code 75.\n"
+      "same --set. The coordinator makes the run's folder and says where it listens. Like `runner "
+      "run`, it shows the log, prints the table, writes the report, and returns the same exit "
+      "codes. A server or worker that ends because another role was lost returns exit code 75.\n"
       "\n"
-      "With the environment variable RUNNER_SECRET_FILE, only roles can join that know the secret "
-      "in that file: `(umask 077; openssl rand -hex 32 > FILE)` makes one.\n"
+      "If the environment variable RUNNER_SECRET_FILE names a file, only roles that know the "
+      "secret in the file can join. `(umask 077; openssl rand -hex 32 > FILE)` makes such a file.\n"
       "\n"
       "  runner role x.toml --role coordinator --folder /tmp/run\n"
       "  runner role x.toml --role server --index 0 --coordinator 127.0.0.1:41234\n"
@@ -77,9 +77,9 @@ kj::MainFunc RoleCommand::getMain() {
       "\n"
       "Without --role, the process takes the role that another system gives it, and says so. It "
       "asks in this order: --job_name and its flags, TF_CONFIG, DMLC_ROLE, OpenMPI, MPICH, Slurm. "
-      "With --role server or worker, JOB_COMPLETION_INDEX of a Kubernetes Job is the index. Ranks "
-      "of MPI and Slurm are the coordinator, then servers, then workers, and find each other by "
-      "--folder:\n"
+      "With --role server or worker, the default of --index is JOB_COMPLETION_INDEX, which a "
+      "Kubernetes Job sets. With MPI and Slurm, the first rank is the coordinator, then come the "
+      "servers, then the workers. They find each other by --folder:\n"
       "\n"
       "  mpirun -np 4 runner role x.toml --folder /shared/run");
   auto text = [](kj::String& to) {
@@ -112,11 +112,11 @@ kj::MainFunc RoleCommand::getMain() {
       .addOptionWithArg({"ps_hosts"}, text(flags.psHosts), "HOST:PORT,…",
           "the servers, as in TensorFlow's examples")
       .addOptionWithArg({"worker_hosts"}, text(flags.workerHosts), "HOST:PORT,…",
-          "the workers; the first one also has the coordinator, at this address")
+          "the workers; the first of them also runs the coordinator, at its address")
       .addOptionWithArg(
-          {"job_name"}, text(flags.jobName), "JOB", "the kind of this process: ps or worker")
+          {"job_name"}, text(flags.jobName), "JOB", "what this process is: ps or worker")
       .addOptionWithArg({"task_index"}, text(flags.taskIndex), "N",
-          "its entry in --ps_hosts or --worker_hosts, from 0")
+          "which entry of --ps_hosts or --worker_hosts this process is, from 0")
       .addOptionWithArg({"trace-steps"}, traceStepsSetter(traceSteps), "A-B",
           "record what this server or worker does in these steps, counted from 0, and write the "
           "trace to the DIR of --folder, which must exist")
@@ -127,10 +127,10 @@ kj::MainFunc RoleCommand::getMain() {
       .addOption({"until-stdin-closes"}, flagSetter(untilStdinCloses),
           "end at once when standard input closes")
       .addOption({"launched"}, flagSetter(launched),
-          "a launcher started this role, writes the job's secret to its standard input (without "
-          "--role: to the file RUNNER_SECRET_FILE), and records how the run ends: the coordinator "
-          "prints its events as lines of JSON, and the "
-          "others only what goes wrong")
+          "for launchers, which start roles with this option: the role reads the job's secret from "
+          "standard input (without --role: from the file RUNNER_SECRET_FILE). The coordinator "
+          "prints its events as lines of JSON, other roles print only what goes wrong, and the "
+          "launcher records how the run ends")
       .callAfterParsing(KJ_BIND_METHOD(*this, run));
   addFileAndOverrides(builder);
   return builder.build();
@@ -213,7 +213,7 @@ void RoleCommand::askEnvironment(const ClusterConfig& cluster, ProcessRoles& rol
     return;
   }
   configs::fail("this process has no role: use --role coordinator, server or worker, or start it ",
-      "by a system that gives it one. It has looked for ", SYSTEMS);
+      "with a system that gives each process a role. It has looked for ", SYSTEMS);
 }
 
 void RoleCommand::meetInFolder(const ClusterConfig& cluster, bool isOneHost, ProcessRoles& roles) {

@@ -221,25 +221,26 @@ kj::MainFunc RunCommand::getMain() {
           "where the folders of runs are (default: runs)")
       .addOptionWithArg({"folder"}, folderSetter(folderPath, "name a folder, e.g. --folder /tmp/x"),
           "DIR",
-          "where the run is, in place of a new folder in RUNS. If the run in DIR has finished, "
-          "nothing happens. Otherwise it begins again, or goes on with --resume. For scripts of "
-          "batch systems")
+          "the run's own folder, in place of a new folder in RUNS. If a run in DIR has finished, "
+          "the command does nothing. Otherwise the run begins again, or with --resume goes on. For "
+          "scripts of batch systems")
       .addOption({"detach"}, flagSetter(detach),
           "import the data, then go on in the background, and print the run's folder: the run "
           "outlives the terminal. See `runner attach`, `runner stop` and `runner ps`")
       .addOption({"copy-data"}, flagSetter(options.copiesData),
-          "with launcher ssh: hosts import nothing. Those that lack the data set get a copy of "
-          "what "
-          "this machine has imported, once, in their ~/.cache/runner")
+          "with launcher ssh: import the data set on this machine only, and copy it to each host "
+          "that does not have it yet, into ~/.cache/runner there")
       .addOption({"resume"}, flagSetter(options.resumes),
-          "go on with the newest run of this experiment from its newest checkpoint. A run that has "
-          "finished only shows its result. If only runs with other numbers of workers or servers "
-          "are there, goes on with the newest of them from its newest checkpoint at the end of an "
-          "epoch, in a new folder. If there is no run, one begins")
+          "continue the newest run of this experiment from its newest checkpoint. If that run has "
+          "finished, only show its result. If all runs have other numbers of workers or servers, "
+          "continue the newest of them in a new folder, from its newest checkpoint at the end of "
+          "an epoch. If there is no run yet, begin one")
       .addOption({"dry-run"}, flagSetter(dryRun),
-          "with a launcher that hands the run to another system: print what it would hand over")
+          "start nothing. With launcher kubernetes: print the manifest for kubectl. With launcher "
+          "slurm: print the script for sbatch")
       .addOptionWithArg({"trace"}, textSetter(tracePath, "name a file, e.g. --trace trace.json"),
-          "FILE", "record what each role does when, for Perfetto (https://ui.perfetto.dev)")
+          "FILE",
+          "write a timeline of what each role did to FILE, for Perfetto (https://ui.perfetto.dev)")
       .addOptionWithArg({"membership"},
           textSetter(membershipOf, "name the folder of a run, e.g. runs/mine/1"), "RUN",
           "repeat the losses and joins of workers of the run in this folder, at the same steps "

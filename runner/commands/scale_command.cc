@@ -107,10 +107,11 @@ kj::Maybe<kj::String> whyNot(const RunFolder& folder, const ClusterConfig& clust
 
 kj::MainFunc ScaleCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
-      "Changes how many workers a run has while it trains, and waits until it has them. The run "
-      "needs cluster.on_loss = \"continue\", and cluster.elastic says how many workers it may "
-      "have. Workers leave and join between two steps. RUN is the folder of a run, or the folder "
-      "of an experiment, which stands for its newest run. Ctrl-C ends this command only.\n"
+      "Changes the number of workers of a run while it trains, and waits until the run has as many "
+      "as WORKERS says. The run needs cluster.on_loss = \"continue\". Its cluster.elastic limits "
+      "the number of workers. Workers leave and join between two steps. RUN is the folder of a "
+      "run, or the folder of an experiment, which stands for its newest run. Ctrl-C ends only this "
+      "command, not the run.\n"
       "\n"
       "  runner scale runs/fashion_mnist_dist_sync 4")
       .expectArg("RUN", textSetter(path, "name a folder, e.g. runs/fashion_mnist_dist_sync"))
@@ -149,15 +150,15 @@ Validity ScaleCommand::scale() {
       if (!isHeld(folder)) configs::fail(folder.path, " is over: ", endOf(folder).text);
       uint wanted = wantedWorkers(folder).orDefault(count);
       if (wanted != count) {
-        configs::fail("another `runner scale` asks for ", counted(wanted, "worker"), " of ",
-            folder.path, " now");
+        configs::fail("another `runner scale` has since asked for ", counted(wanted, "worker"),
+            " in ", folder.path, ", so this command stops waiting");
       }
       io.provider->getTimer().afterDelay(LOOK_INTERVAL).wait(io.waitScope);
     }
     tell(kj::str(folder.path, " has ", counted(count, "worker")));
     return true;
   }
-  configs::fail(folder.experiment(), " is not the file of a run any more: ", loaded.errors);
+  configs::fail(folder.experiment(), " can no longer be read as a run's file: ", loaded.errors);
 }
 
 }  // namespace runner

@@ -80,9 +80,9 @@ ExitCode showRuns(kj::Array<ReportedRun> read, kj::StringPtr into) {
 
 kj::MainFunc TableCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
-      "Prints the table of the runs in RUNS. Each RUNS is the folder of one run, or a folder that "
-      "contains folders of runs. Writes table.md, table.csv and report.html to DIR. Without "
-      "--into, writes them to RUNS, if that is one folder.\n"
+      "Prints one table of all given runs. Each RUNS is the folder of one run, or a folder that "
+      "contains folders of runs. Also writes table.md, table.csv and report.html to the folder of "
+      "--into, or, if RUNS is only one folder, to that folder.\n"
       "\n"
       "  runner table runs/fashion_mnist_dist_sync\n"
       "  runner table runs/cifar10_dist_sync/1 runs/cifar10_dist_async/1 --into both")

@@ -5,16 +5,16 @@ namespace runner {
 CheckpointConfig CheckpointConfig::read(configs::Reader& reader) {
   CheckpointConfig config;
   constexpr double SHORTEST_S = 0.1;
-  config.every_s =
-      reader.real("every_s", "Seconds between two checkpoints, at least 0.1. 0: none by time.",
-          {.atLeast = 0, .atMost = 86400}, 60);
+  config.every_s = reader.real("every_s",
+      "Seconds between two checkpoints, at least 0.1. 0 = no checkpoints by time.",
+      {.atLeast = 0, .atMost = 86400}, 60);
   if (config.every_s > 0 && config.every_s < SHORTEST_S) {
-    reader.error("every_s", "a run is saved at most every 0.1 s",
+    reader.error("every_s", "the shortest time between two checkpoints is 0.1 s",
         "write 0.1 or more, or 0 for no checkpoints by time");
   }
   auto steps = reader.maybeInteger("every_steps",
-      "Steps of each worker between two checkpoints, in addition to those of `every_s`. Default: "
-      "there are only those of `every_s`.",
+      "Steps of each worker between two checkpoints. These checkpoints are written in addition to "
+      "those of `every_s`. Default: only `every_s` counts.",
       {.atLeast = 1, .atMost = 1ll << 40});
   config.every_steps = steps.map([](int64_t n) { return uint64_t(n); });
   config.keep = uint(reader.integer("keep",

@@ -96,7 +96,7 @@ kj::String readCommand(configs::Reader& reader, kj::StringPtr key, kj::StringPtr
   KJ_IF_MAYBE(words, wordsOfShell(command)) {
     bool hasProgram = words->size() > 0 && (*words)[0].size() > 0;
     if (!hasProgram) {
-      reader.error(key, kj::str("there is no program in `", key, "`"),
+      reader.error(key, kj::str("`", key, "` does not name a program"),
           kj::str("write ", key, " = \"", key, "\""));
     }
   } else {
@@ -116,7 +116,7 @@ void checkSlots(const ClusterConfig& config, configs::Reader& reader) {
   reader.error("hosts",
       kj::str("the hosts have ", counted(sum, "slot"), ", but there are ",
           counted(config.workers, "worker")),
-      "raise slots, add hosts, or leave slots out where a host takes any number of workers",
+      "raise slots=N, add hosts, or remove slots=N from a host that may take any number of workers",
       WORKERS);
 }
 
@@ -155,8 +155,7 @@ void readKubernetes(ClusterConfig& config, configs::Reader& reader) {
   for (auto& device: config.devices) {
     if (!isGpu(device) || targetOf(device).device < gpus) continue;
     reader.error("devices",
-        kj::str("`", device, "` is not in a pod that has ", counted(gpus, "GPU"),
-            ", because a pod sees only its own GPUs"),
+        kj::str("a worker's pod has only as many GPUs as this list, so it has no `", device, "`"),
         "number the GPUs of a worker from cuda:0", {"launcher"_kj});
   }
   if (config.image == nullptr || config.kubernetes == nullptr) {
@@ -205,16 +204,18 @@ ElasticConfig ElasticConfig::read(configs::Reader& reader, uint workers) {
       "If fewer workers would be left, the job starts again from the newest checkpoint.",
       {.atLeast = 1, .atMost = 4096}, 1);
   auto max = reader.maybeInteger("max",
-      "The most workers that the job may have. Default: `workers`. `runner scale` starts more than "
-      "`workers`.",
+      "The most workers that the job may have. Default: `workers`. A larger number lets `runner "
+      "scale` add workers.",
       {.atLeast = 1, .atMost = 4096});
   config.max = max.map([](int64_t n) { return uint(n); }).orDefault(workers);
   if (config.min > workers && reader.isRight("min")) {
-    reader.error("min", kj::str("the job begins with ", counted(workers, "worker")),
+    reader.error("min",
+        kj::str("`min` is more than the ", counted(workers, "worker"), " that the job begins with"),
         "make `min` smaller, or raise cluster.workers");
   }
   if (config.max < workers && reader.isRight("max")) {
-    reader.error("max", kj::str("the job begins with ", counted(workers, "worker")),
+    reader.error("max",
+        kj::str("`max` is less than the ", counted(workers, "worker"), " that the job begins with"),
         "make `max` larger, or leave it out");
   }
   return config;
@@ -251,8 +252,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "into equal slices, one per device; the last device takes the rest. Batch norm covers one "
       "slice. Several devices need a `kvstore.mode` other than `local`. With launcher `local`, all "
       "workers use the same GPUs. With `slots` in `hosts`, the first worker of a host uses the "
-      "GPUs "
-      "named here, and each further one as many GPUs behind them.",
+      "GPUs named here, and each further worker uses the next GPUs, as many again.",
       ONE_DEVICE);
   config.devicesSpan = reader.span("devices");
   auto& set = reader.choose("instruction_set",
@@ -270,7 +270,7 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
           [&](configs::Reader& section) { return ElasticConfig::read(section, config.workers); })) {
     config.elastic = *elastic;
     if (!config.onLoss->continues) {
-      reader.error("elastic", "the number of workers changes only with on_loss = \"continue\"",
+      reader.error("elastic", "`elastic` has no effect without on_loss = \"continue\"",
           "write on_loss = \"continue\", or leave `elastic` out", {"on_loss"_kj});
     }
   }

@@ -71,7 +71,7 @@ struct ClusterConfig {
   kj::Maybe<kj::String> interface;  // where the coordinator listens: "eth0" or an address
   kj::String ssh;                   // the command, for launcher ssh
   kj::Maybe<kj::String> image;      // of containers. Not null with launcher kubernetes
-  kj::Maybe<KubernetesConfig> kubernetes;  // likewise
+  kj::Maybe<KubernetesConfig> kubernetes;  // not null with launcher kubernetes
   rpc::PortRange ports;
   bool tls;  // TCP connections of the job are encrypted
   uint startTimeout_s;

@@ -41,9 +41,9 @@ struct Expectation {
 // Reads [expect].
 kj::Array<Expectation> readExpectations(configs::Reader& reader);
 
-// Returns one sentence for each expectation that every run of `epochs` epochs misses, and one if
-// all rows of `published` are about later epochs. If only some are, tables show them beside those
-// that can be compared. `validates` says whether the run has records to validate on.
+// Returns one sentence for each expectation that a run of `epochs` epochs is certain to miss. Adds
+// one if all rows of `published` are about later epochs, so that nothing can be compared.
+// `validates` says whether the run has records to validate on.
 kj::Array<kj::String> neverReached(kj::ArrayPtr<const Expectation> expectations,
     const kj::Maybe<Published>& published, uint epochs, bool validates);
 

@@ -54,8 +54,8 @@ Experiment Experiment::read(configs::Reader& reader) {
 
   // loadRuns() reads [sweep], and lays its values over the rest. Here it is read for the reference.
   reader.maybeSection("sweep",
-      "Makes the file stand for many runs: every combination of a combination of `grid`, a row of "
-      "`zip` and a draw. Each run has its own folder, "
+      "Makes the file stand for many runs. There is one run for every combination of the values of "
+      "`grid`, with each row of `zip` and each draw. Each run has its own folder, "
       "runs/<name>/<settings>-<digest>. Finished runs are not run again.",
       SweepConfig::read);
 

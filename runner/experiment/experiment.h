@@ -52,8 +52,9 @@ struct Experiment {
     rounds.usual = cluster.workers;
     return rounds;
   }
-  // Whether the workers of a job that goes on without a lost one take over its records at the end
-  // of the epoch, because nobody waits for its pushes. Otherwise they do so two steps later.
+  // When a job goes on without a lost worker, the other workers take over its records. Returns
+  // whether they do so at the end of the epoch, because in this mode nobody waits for the pushes of
+  // the lost worker. Otherwise they do so two steps after the loss.
   bool changesAtEpochEnds() const {
     return cluster.onLoss->continues && rounds().counted == rpc::Rounds::EACH;
   }
@@ -72,9 +73,9 @@ struct LoadedExperiment {
   // What determines the run: `resolved` without the places of data, without keys that only say
   // where and how roles run, and without sections that do not affect the run.
   kj::String settings;
-  // What two experiments that train the same have in common: a sha256, in hexadecimal. It is that
-  // of `settings`. If the run also depends on the content of files, addRecords() must add that
-  // before the digest is used.
+  // The sha256 of `settings`, in hexadecimal. Two experiments with the same digest train the same
+  // weights. If the run also depends on the content of files, addRecords() must add this content to
+  // the digest before the digest is used.
   kj::String digest;
   // What stays the same of `settings` if the run goes on with other numbers of workers and servers:
   // see differOnlyInRoles().
@@ -124,7 +125,7 @@ void checkAgainst(
 nn::Graph graphOf(const Experiment& experiment, const io::DatasetFacts& facts);
 
 // Returns the graph's keys as the store sees them. Keys whose optimizer needs them whole are not
-// cut into slices. placementOf() deals them over the servers (one shard for `local`).
+// cut into slices. placementOf() assigns the slices to the servers (one shard for `local`).
 kj::Array<rpc::Key> storeKeys(const Experiment& experiment, const nn::Graph& graph);
 rpc::Placement placementOf(const Experiment& experiment, const nn::Graph& graph);
 

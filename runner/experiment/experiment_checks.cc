@@ -152,8 +152,8 @@ void checkEnd(const Experiment& experiment, configs::Reader& reader) {
       experiment.data.viewsAt == io::ViewsAt::LAST && experiment.data.validationViews.size() > 1;
   if (train.earlyStop != nullptr && isLate) {
     reader.error("train.early_stop",
-        "with `early_stop`, a validation does not know whether it is the last one, and "
-        "`validation_views_at = \"last\"` needs to know",
+        "with `early_stop`, it is not known in advance which validation is the last one, but "
+        "`validation_views_at = \"last\"` depends on it",
         "write validation_views_at = \"every\", or leave one of them out",
         {"data.validation_views_at"_kj});
   }
@@ -166,13 +166,15 @@ void checkEnd(const Experiment& experiment, configs::Reader& reader) {
   }
   if (train.average == nullptr) return;
   if (experiment.cluster.onLoss->continues) {
-    reader.error("train.ema", "the worker that keeps the moving average may be lost",
+    reader.error("train.ema",
+        "one worker keeps the moving average, and with on_loss = \"continue\" the job may go on "
+        "without it",
         "write on_loss = \"restart\", or leave `ema` out", {"cluster.on_loss"_kj});
   }
   if (experiment.kvstore.mode->stepsAlone() != nullptr) {
     reader.error("train.ema",
-        kj::str("in mode `", experiment.kvstore.modeName(),
-            "` every worker trains weights of its own, and one worker keeps the moving average"),
+        kj::str("`ema` averages the weights of one worker, but in mode `",
+            experiment.kvstore.modeName(), "` every worker trains weights of its own"),
         "leave `ema` out, or choose kvstore.mode = \"dist_sync\"", {"kvstore.mode"_kj});
   }
   if (experiment.cluster.devices.size() > 1) {

@@ -115,7 +115,7 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
             together ? kj::str(" (", counted(workers, "worker"), " × ", data.batchSize, ")")
                      : kj::str(),
             ", but ", data.dataset->name, " has ", counted(records, "training record"),
-            data.heldOut > 0 ? kj::str(" besides the ", data.heldOut, " held out") : kj::str()),
+            data.heldOut > 0 ? " that are not held out" : ""),
         wouldFit ? kj::str("hold out at most ", facts.trainingRecords - images,
                        ", or make data.batch_size smaller")
         : together
@@ -127,7 +127,7 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
   if (experiment.log.topK > 0 && experiment.log.topK >= facts.classes) {
     diagnostics.error(experiment.log.topKSpan,
         kj::str("`top_k` is ", experiment.log.topK, ", but ", data.dataset->name, " has ",
-            facts.classes, " classes: every image would count"),
+            facts.classes, " classes, so every image would count as correct"),
         "make it smaller, or leave it out");
   }
   KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {

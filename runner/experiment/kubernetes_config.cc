@@ -77,9 +77,9 @@ KubernetesConfig KubernetesConfig::read(configs::Reader& reader) {
       "runs", "The PersistentVolumeClaim for the folders of runs: the coordinator writes there.");
   checkName(reader, "runs", config.runs);
   config.data = reader.maybeText("data",
-      "The PersistentVolumeClaim with the data sets, which all pods read. They "
-      "see it at the path `data.source`. Without `data.source`, `RUNNER_DATASETS` of the pods "
-      "names it. Default: each pod fetches the data set.");
+      "The PersistentVolumeClaim with the data sets, which all pods read. It is mounted at the "
+      "path `data.source`. Without `data.source`, the pods find it by their variable "
+      "`RUNNER_DATASETS`. Default: each pod fetches the data set.");
   KJ_IF_MAYBE(claim, config.data) checkName(reader, "data", *claim);
   config.memory = reader.maybeText("memory",
       "The memory of each server and worker, such as `\"4Gi\"`. Default: no request and no limit.");
@@ -112,7 +112,7 @@ KubernetesConfig KubernetesConfig::read(configs::Reader& reader) {
     bool isRepeated = false;
     for (auto& other: labels) isRepeated = isRepeated || other.key == key;
     if (isRepeated) {
-      refuse(" has a key that was named before", "a node has one value of each label: name one");
+      refuse(" names a label again", "name each label once: a node has only one value of it");
       continue;
     }
     labels.add(Label{kj::mv(key), kj::mv(value)});

@@ -7,8 +7,8 @@ LogConfig LogConfig::read(configs::Reader& reader) {
   config.style = &reader.choose(
       "style", "The format of the lines in log.txt.", LOG_STYLES, kj::StringPtr("mxnet"));
   config.every = reader.integer("every",
-      "Number of steps between two speed lines of a worker. Default: as in the system whose style "
-      "it is.",
+      "Number of steps between two speed lines of a worker. Default: the number of the system "
+      "whose lines `style` imitates.",
       {.atLeast = 1, .atMost = 1000000000}, config.style->every);
   config.tensorboard = reader.flag("tensorboard",
       "Writes loss, accuracy, images/s and learning rate for TensorBoard into the run's folder.",

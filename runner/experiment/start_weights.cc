@@ -22,8 +22,9 @@ kj::Maybe<StartWeights> StartWeights::read(configs::Reader& reader) {
   // The resolved experiment leaves the key out if the file does not have it.
   if (reader.isManual() || reader.has("skip")) {
     start.skip = reader.texts("skip",
-        "With `weights`: names of arrays that start from their initial values all the same, such "
-        "as `fc*` for a head with other classes. `*` stands for any letters, or none.");
+        "With `weights`: names of arrays that are not taken from the file but start from their "
+        "initial values, such as `fc*` for a head with other classes. `*` stands for any letters, "
+        "or none.");
   }
   start.skipSpan = reader.span("skip");
   KJ_IF_MAYBE(own, path) {

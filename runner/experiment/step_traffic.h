@@ -7,9 +7,9 @@
 
 namespace runner {
 
-// Bytes of values per step, or means if steps differ. Where the number depends on the values,
-// assumes the largest: no two workers send the same of topk's few values, and no sum of two-bit
-// codes is 0.
+// Bytes of values per step, or their means if steps differ. If the number of bytes depends on the
+// values, this is its upper limit. For topk, it assumes that all workers send values at different
+// positions. For two-bit codes, it assumes that no sum of codes is 0.
 struct StepTraffic {
   // Between one worker and all shards outside of its process.
   double pushed_bytes;
@@ -17,8 +17,8 @@ struct StepTraffic {
   // Of the busiest shard, with workers in other processes. In: pushes. Out: answers.
   double shardIn_bytes;
   double shardOut_bytes;
-  // If worker and server number i are on host i, and a host has one link: the busier direction of
-  // the busiest link.
+  // The busier direction of the busiest link, if worker i and server i run on host i, and each host
+  // has one link.
   double link_bytes;
 };
 

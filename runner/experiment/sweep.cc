@@ -36,9 +36,9 @@ constexpr Scale SCALES[] = {{"linear", "Equal differences."}, {"log", "Equal rat
 
 constexpr configs::Kind<AshaConfig> STOPS[] = {
     {"asha",
-        "Asynchronous successive halving (Li et al. 2020). After epochs first_epoch · "
-        "keep_one_in^k it stops every run whose validation accuracy is not among the best "
-        "1/keep_one_in of those that have reached that epoch.",
+        "Asynchronous successive halving (Li et al. 2020). After each epoch first_epoch · "
+        "keep_one_in^k (k = 0, 1, 2, …), it stops every run whose validation accuracy is not among "
+        "the best 1/keep_one_in of the runs that have reached that epoch so far.",
         AshaConfig::read},
 };
 
@@ -301,9 +301,9 @@ SweepConfig SweepConfig::read(configs::Reader& reader) {
       "Keys whose values are used together: the first value of each key, then the second of each, "
       "and so on. With `grid`, every combination of `grid` is run with each of these rows.");
   config.draw = readKeys(reader, "draw",
-      "Keys whose values are drawn at random, each from a list or from a range without `count`. A "
-      "range is drawn from evenly, or evenly in the logarithm with scale `\"log\"`. If two draws "
-      "are equal, they make one run.");
+      "Keys whose values are drawn at random, each from a list or from a range without `count`. "
+      "All values of a range are equally likely. With scale `\"log\"`, all logarithms are equally "
+      "likely. If two draws are equal, they make one run.");
   auto draws =
       reader.maybeInteger("draws", "Number of draws.", {.atLeast = 1, .atMost = int64_t(RUNS_MAX)});
   KJ_IF_MAYBE(n, draws) config.draws = *n;

@@ -30,7 +30,8 @@ struct SweptRange {
 struct SweptKey {
   kj::String key;  // dotted
   configs::Span span;
-  // In the order of the file. Each has its own place there, or that of its range.
+  // In the order of the file. The span of a value is its place in the file, or that of the range
+  // that it comes from.
   kj::Array<kj::Own<const configs::Value>> values;
   // For `draw`: replaces `values`.
   kj::Maybe<SweptRange> range;

@@ -81,7 +81,7 @@ void readOfGpus(configs::Reader& reader, TrainConfig& config) {
 
 EarlyStop EarlyStop::read(configs::Reader& reader) {
   return {uint(reader.integer("patience",
-      "The run ends after so many epochs in a row without a new best validation accuracy.",
+      "The run ends after this many epochs in a row without a new best validation accuracy.",
       {.atLeast = 1, .atMost = 1000000}))};
 }
 

@@ -29,8 +29,8 @@ struct FileAnswer {
 };
 
 // Computes on files in the order of their list, with the views of the last validation of a run.
-// Logits differ from those of a validation by rounding, because batches and threads are others. For
-// one thread.
+// Logits differ from those of a validation by rounding, because the sizes of batches and the
+// numbers of threads differ. For one thread.
 class FileImages {
 public:
   // Makes a program for batches of `batchSize` images, which uses all cores. Call

@@ -122,7 +122,7 @@ kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& fol
           };
           KJ_IF_MAYBE(e, kj::runCatchingExceptions(record)) {
             view.say(kj::str(
-                "warning: the failure is not recorded in ", folder.path, ": ", reasonOf(*e)));
+                "warning: the failure could not be recorded in ", folder.path, ": ", reasonOf(*e)));
           }
           KJ_IF_MAYBE(known, recorded) {
             if (known->failure == nullptr) {

@@ -32,7 +32,7 @@ public:
   // Asks the coordinator to save the run. Resolves when the checkpoint is on disk, when it is known
   // that there will be none, when the launch is destroyed, or after 4 s.
   kj::Promise<void> save();
-  // Whether the run has failed because a role was lost, which may go well the next time.
+  // Whether the run has failed because a role was lost. Another attempt may then succeed.
   bool wasLost() const;
   // Whether the hosts were ready, and the coordinator was started.
   bool hasBegun() const { return events.get() != nullptr; }
@@ -62,7 +62,7 @@ private:
   };
 
   void begin(ListenPlace place);
-  // Whether the coordinator decides if the job goes on when this group has failed like that.
+  // Whether the job may go on after this failure of the group. The coordinator then decides it.
   bool mayGoOnWithout(const WatchedGroup& member, const Failure& failed) const;
   void watch(WatchedGroup& member);
   void end(WatchedGroup& member);
@@ -75,8 +75,9 @@ private:
   void replaceNow(WatchedGroup& member);
   // Starts another process for the same role.
   void startAgain(WatchedGroup& member);
-  // If a worker has not joined that the others do not wait for, says why, starts it again soon, and
-  // returns true. Returns false after some tries.
+  // For a worker that has failed before it joined, and for which the others do not wait: says
+  // `reason`, starts the worker again soon, and returns true. Returns false for all other members,
+  // and after some tries.
   bool isTriedAgain(WatchedGroup& member, kj::StringPtr reason);
   // Whether the number of workers may change while the job trains.
   bool scales() const;
@@ -123,7 +124,7 @@ private:
   kj::Maybe<Failure> failure;  // of those that roles report, the one nearest to the cause
   kj::Promise<void> over;
   kj::Own<kj::PromiseFulfiller<void>> overFulfiller;
-  kj::Promise<void> causeKnown;  // resolves when `failure` is more than a lost peer
+  kj::Promise<void> causeKnown;  // resolves when `failure` names a cause other than a lost peer
   kj::Own<kj::PromiseFulfiller<void>> causeFulfiller;
   kj::Vector<kj::Own<WatchedGroup>> members;  // the coordinator first
   kj::Vector<kj::Own<kj::PromiseFulfiller<void>>> saving;

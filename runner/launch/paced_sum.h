@@ -10,7 +10,7 @@
 namespace runner {
 
 // Returns the SHA-256 of all bytes of `files`, in hexadecimal. The event loop goes on meanwhile, so
-// that nobody takes this process for silent. All arguments must outlive the promise.
+// that this process does not count as silent. All arguments must outlive the promise.
 kj::Promise<kj::String> pacedSum(const io::PackedFiles& files, kj::Timer& timer);
 
 }  // namespace runner

@@ -67,7 +67,7 @@ private:
   const kj::MonotonicClock& clock;
   kj::String part;
   kj::TimePoint begun = kj::origin<kj::TimePoint>();
-  uint64_t first = 0;  // what was done when the part was first told of
+  uint64_t first = 0;  // `done` in the first call for this part
 };
 
 // Returns `sweep 3/12 done  1 failed  ETA 4:10`. `done` counts all runs that have ended, including

@@ -41,10 +41,10 @@ public:
   RankReport(
       kj::StringPtr program, kj::Array<RoleGroup> processes, ReadRankLine read, RunView& view);
 
-  // A rank that fails gives the reason in a line that begins with "error: ". Returns the failure
-  // with the first such line whose reason is not a lost peer, or with the first line of an ssh that
-  // cannot reach a host. All other lines go to the view until then, and to nobody later: the
-  // command goes on to describe the same failure at length.
+  // A rank that fails gives the reason in a line that begins with "error: ". Returns the failure at
+  // the first such line whose reason is not a lost peer, or at the first line of an ssh that cannot
+  // reach a host. Passes all other lines to the view until then. Drops all later lines, because the
+  // command then describes the same failure at length.
   kj::Maybe<Failure> take(kj::StringPtr line);
   // `status` is that of wait() for the command. Returns null if all ranks ended well. Otherwise
   // returns a failure LOST_A_PEER or COMMAND_ENDED, so that a failure that the coordinator reports

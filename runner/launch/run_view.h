@@ -42,10 +42,10 @@ public:
 protected:
   // Notes the progress that the event reports. Returns the text of a new progress line, or null.
   kj::Maybe<kj::String> note(Event::Reader event);
-  // Returns the line to say() at this event, or null. If there are many bad records, names the
-  // first BAD_RECORDS_SAID. The others are only counted until a worker ends its epoch or its
-  // validation. Then the line has their number, and the next ones are named again. Of checkpoints
-  // in a row that cannot be written, the line names the first.
+  // Returns the line to say() at this event, or null. Names at most BAD_RECORDS_SAID bad records,
+  // and counts the others. When a worker ends its epoch or its validation, a line says how many
+  // were counted, and the next bad records are named again. If several checkpoints in a row cannot
+  // be written, only the first one gets a line.
   kj::Maybe<kj::String> noticeOf(Event::Reader event);
   static constexpr uint64_t BAD_RECORDS_SAID = 20;
 

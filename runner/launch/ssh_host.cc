@@ -289,7 +289,7 @@ kj::Promise<void> SshHost::greet() {
     if (answer == READY) return kj::READY_NOW;
     if (answer == WAITING && !isWaiting) {
       isWaiting = true;
-      say(kj::str(host.name, " waits while this program is copied to the folder that it shares"));
+      say(kj::str(host.name, " waits while another process copies this program to its folder"));
     }
     if (answer == CHANGED) {
       say(kj::str("the copy of this program on ", host.name,

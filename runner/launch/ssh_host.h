@@ -33,8 +33,9 @@ public:
   HostAnswers(kj::AsyncInputStream& output, kj::Function<void(kj::StringPtr)> hear)
       : output(output), hear(kj::mv(hear)) {}
 
-  // Resolves to the next answer, and reads no byte behind it. Never resolves if the output ends:
-  // the end of the process says more. Rejects if the host says too much else.
+  // Resolves to the next answer, and reads no byte behind it. Never resolves if the output ends,
+  // because the end of the process then says more about the cause. Rejects if the host writes too
+  // much that is not an answer.
   kj::Promise<kj::String> next();
 
 private:

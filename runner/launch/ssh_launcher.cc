@@ -327,7 +327,7 @@ private:
     auto others = KJ_MAP(each, failures.slice(1, failures.size())) {
       return kj::str(each.host);
     };
-    configs::fail(failures[0].reason, ". Not ready either: ", roleList(others));
+    configs::fail(failures[0].reason, ". Other hosts are not ready either: ", roleList(others));
   }
 
   // Returns where the coordinator listens, so that all hosts reach it.
@@ -341,7 +341,7 @@ private:
       if (host->seen != first->seen) {
         configs::fail("host ", first->name(), " sees this machine as ", first->seen, ", and host ",
             host->name(), " as ", host->seen,
-            "; name an address that all hosts reach: cluster.interface");
+            "; set cluster.interface to an address that all hosts reach");
       }
     }
     if (first == nullptr) return {};

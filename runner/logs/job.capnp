@@ -447,7 +447,7 @@ struct Event {
       # before are those of the run from which it goes on.
       epoch @115 :UInt32;
       step @116 :UInt32;
-      # So many epochs are over, and so many steps each worker has made.
+      # How many epochs are over, and how many steps each worker has made.
       workers @117 :UInt32;
       servers @118 :UInt32;
       # From now on.

@@ -23,16 +23,16 @@ enum class Ending { FAILED, INTERRUPTED };
 void appendEnding(RunLog& log, Ending ending, kj::StringPtr reason);
 
 // The same for a launcher, which knows more about the cause than any role. Call it when the roles
-// are gone: see RunLog::reopen(). If the run already has a last event, keeps it. Returns what the
-// last event says. That may be that the run finished before the launcher saw it fail or was
+// are gone: see RunLog::reopen(). If the run already has a last event, keeps that event. Returns
+// what the last event says: the run may have finished before the launcher saw a failure or was
 // interrupted. Messages, tables and the exit code follow the result. Throws if a file cannot be
 // written.
 Outcome recordEnding(
     const RunFolder& folder, const LogStyle& style, Ending ending, kj::StringPtr reason);
 
-// Removes the last event of a run that goes on. Otherwise a launch that fails before the
-// coordinator has gone on would seem to have ended as the run did before. Does nothing if the run
-// has no such event. Throws with path and cause.
+// Removes the last event of a run that goes on. Otherwise, if the new launch failed before the
+// coordinator had continued the events, the old last event would be taken for the end of the new
+// launch. Does nothing if the run has no last event. Throws with path and cause.
 void removeEnding(const RunFolder& folder);
 
 }  // namespace runner

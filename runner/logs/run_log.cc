@@ -46,8 +46,8 @@ void refuseOtherFiles(const RunFolder& folder, kj::FunctionParam<bool(kj::String
   bool wasKilled = ::access(experiment.cStr(), F_OK) == 0 && isOfRun(experiment);
   for (auto& path: writtenIn(folder)) {
     if (wasKilled && (path == experiment || path.endsWith(".log"))) continue;
-    configs::fail(path, " is not of a run, and a run in this folder would replace it. Name ",
-        "another folder");
+    configs::fail("a run in this folder would replace ", path,
+        ", which no run has written. Name another folder");
   }
 }
 

@@ -18,8 +18,9 @@
 namespace runner {
 
 // Throws, with the way out, if a run in `folder` would replace files there that no run has written.
-// A run that was killed before its first event has left only its experiment, and logs of roles.
-// `isOfRun` says whether the experiment at a path is as runs write it.
+// A folder without events may hold the remains of a run that was killed before its first event: its
+// experiment and logs of roles. `isOfRun` returns whether a run has written the experiment file at
+// a path.
 void refuseOtherFiles(const RunFolder& folder, kj::FunctionParam<bool(kj::StringPtr)> isOfRun);
 
 // Whether an inline coordinator may still write its run's files. Nobody can end its thread.

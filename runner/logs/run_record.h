@@ -124,8 +124,8 @@ struct RunRecord {
   uint64_t parameters = 0;
   uint64_t steps = 0;
   uint64_t globalBatchSize = 0;
-  // The numbers of workers and servers were others until the end of an epoch. Those above are the
-  // last ones.
+  // Until the end of an epoch, the run had other numbers of workers or servers. The members above
+  // hold the newest numbers.
   struct Resize {
     uint epoch;
     uint workersBefore, workers;
@@ -145,7 +145,7 @@ struct RunRecord {
 
   kj::Array<EpochRecord> epochRecords;  // in ascending order
   kj::Array<SpeedRecord> speeds;
-  // As the last epoch of each role left them, by role.
+  // The counts of each role at the end of its last epoch, by role.
   kj::Array<LinkRecord> links;
   kj::Array<WaitRecord> waits;
   kj::Array<CountedRecord> counted;

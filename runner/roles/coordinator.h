@@ -205,7 +205,7 @@ private:
   // Why the job cannot go on without this role, as the end of a sentence. Empty: cluster.on_loss
   // does not ask for it. Null: the job can go on.
   kj::Maybe<kj::String> whyNotWithout(const Seat& seat) const;
-  // Whether every member had made a step since the job was started, when `lost` was lost.
+  // Whether every member had already made a step in this start of the job when `lost` was lost.
   bool hadBegunBefore(const Seat& lost) const;
   // Carries out `change` when all earlier changes of the members are done. Resolves when `change`
   // is done.

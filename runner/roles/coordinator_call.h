@@ -10,7 +10,7 @@
 
 namespace runner {
 
-// The coordinator, reached.
+// An open connection to the coordinator.
 struct CoordinatorCall {
   kj::Own<kj::AsyncIoStream> stream;  // both ends have opened it: see rpc/wire/opening.h
   kj::String address;

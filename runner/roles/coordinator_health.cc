@@ -64,7 +64,7 @@ kj::Maybe<kj::String> Job::whyLost(const Seat& seat) {
         reached(seat.role, seat.step), "; ",
         seat.host.size() == 0 ? "" : "did its host or the network fail, ", "was it stopped, ",
         seat.role == Role::SERVER
-            ? "is its machine overloaded, or does a single update take it so long?"
+            ? "is its machine overloaded, or does a single update take that long?"
             : "or is its machine overloaded?",
         " (cluster.silence_timeout_s)");
   }
@@ -72,7 +72,7 @@ kj::Maybe<kj::String> Job::whyLost(const Seat& seat) {
   if (limit > 0 && seat.isAtOwnWork() && seat.workFor > limit * kj::SECONDS) {
     return kj::str(nameOf(seat), " has made no progress for ", limit,
         " s, although it waits for no other role", reached(seat.role, seat.step),
-        "; does its GPU hang, or the file system of its images? If its steps take so long, raise "
+        "; does its GPU hang, or the file system of its images? If its steps take that long, raise "
         "cluster.stall_timeout_s");
   }
   return nullptr;

@@ -117,7 +117,7 @@ TEST_CASE("Job: gives each place once, and only to roles with the same experimen
   CHECK_THROWS(job.join(Role::WORKER, 0, "another digest").wait(job.waitScope));
   auto other = job.join(Role::WORKER, 0, job.loaded.digest, "runner 0.0");
   CHECK_THROWS_WITH(other.wait(job.waitScope),
-      doctest::Contains("worker 0 is a program of another version, runner 0.0, than the "));
+      doctest::Contains("worker 0 runs another version of the program (runner 0.0) than the "));
 }
 
 // Every worker of GoingOn has made so many steps.

@@ -267,9 +267,9 @@ kj::Promise<void> Job::admitWaiting(uint64_t step) {
         if (waitsToJoin == nullptr) waitsToJoin = running.passed();
         auto limit = experiment.cluster.startTimeout_s;
         if (running.passed() - KJ_ASSERT_NONNULL(waitsToJoin) > limit * kj::SECONDS) {
-          fail(kj::str(roleName(Role::WORKER, rank), " has not come within ", limit,
-              " s to join at step ", step, ", as in the run that this one repeats; see why it did ",
-              "not start, or raise cluster.start_timeout_s"));
+          fail(kj::str(roleName(Role::WORKER, rank), " has not joined within ", limit,
+              " s at step ", step, ", as it did in the run that --membership names; see why it ",
+              "did not start, or raise cluster.start_timeout_s"));
           return kj::NEVER_DONE;
         }
         return timer.afterDelay(ADMITS_AGAIN / 10).then([this, step]() {

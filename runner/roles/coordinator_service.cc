@@ -193,8 +193,8 @@ private:
   void checkProgram(kj::StringPtr name, Params params) {
     kj::StringPtr version = params.getVersion();
     if (version != VERSION) {
-      configs::fail(name, " is a program of another version, ", version, ", than the coordinator, ",
-          VERSION, ": install the same version on every host");
+      configs::fail(name, " runs another version of the program (", version,
+          ") than the coordinator (", VERSION, "): install the same version on every host");
     }
     if (params.getDigest() == job->loaded.digest) return;
     if (params.getSettings() == job->loaded.settings) {

@@ -160,8 +160,8 @@ TEST_CASE("Job: a worker whose own work does not end is lost, but not one that w
   for (uint i = 0; i < 5; i++) pass(101 + 2 * i, 201);
   CHECK(job.failure() ==
         "worker 1 has made no progress for 3 s, although it waits for no other role; last reported "
-        "step: 7; does its GPU hang, or the file system of its images? If its steps take so long, "
-        "raise cluster.stall_timeout_s");
+        "step: 7; does its GPU hang, or the file system of its images? If its steps take that "
+        "long, raise cluster.stall_timeout_s");
 }
 
 TEST_CASE("Job: after the coordinator was stopped, no role counts as silent or missing") {

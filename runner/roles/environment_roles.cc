@@ -168,7 +168,8 @@ kj::Maybe<FoundRole> findRole(RoleClues& clues) {
     if (found == nullptr) continue;
     auto& role = KJ_ASSERT_NONNULL(found);
     if (clues.isCoordinatorGiven && role.coordinator.size() > 0) {
-      configs::fail("leave out --coordinator: it is at ", role.coordinator, " (", role.from, ")");
+      configs::fail("leave out --coordinator: the coordinator is at ", role.coordinator, " (",
+          role.from, ")");
     }
     return kj::mv(found);
   }

@@ -23,7 +23,7 @@ struct TaskFlags {
   }
 };
 
-// What a role is found by.
+// What findRole() derives the role of a process from.
 struct RoleClues {
   // Returns the value of an environment variable. Null if it is not set or empty.
   kj::Function<kj::Maybe<kj::StringPtr>(kj::StringPtr name)> variable;

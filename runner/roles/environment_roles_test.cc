@@ -292,7 +292,7 @@ TEST_CASE("what a user has set takes precedence over what a launcher has set") {
 
 TEST_CASE("--coordinator is refused if the environment says where the coordinator is") {
   CHECK(refusal(dmlc("worker"), {.isCoordinatorGiven = true}) ==
-        "leave out --coordinator: it is at 10.0.0.4:9091 (DMLC_ROLE=worker)");
+        "leave out --coordinator: the coordinator is at 10.0.0.4:9091 (DMLC_ROLE=worker)");
 }
 
 TEST_CASE("Kubernetes: an indexed Job gives the index of a server or worker") {

@@ -68,8 +68,8 @@ public:
   void take(PartName name, Session::SavePartParams::Reader piece);
   // Returns the part of worker `rank`. Null unless it is whole, and being gathered or written.
   kj::Maybe<kj::ArrayPtr<const kj::byte>> partOf(uint rank) const;
-  // Worker `rank` was lost. Checkpoints that still lack its part are not written: the one that is
-  // gathered, and the one that waits for its turn. Returns whether there was one.
+  // Worker `rank` was lost. Gives up the checkpoints that still lack its part. These may be the one
+  // that is being gathered and the one that waits for its turn. Returns whether there was any.
   bool abandon(uint rank);
   // Whether the parts of a checkpoint of `step` are expected or being written.
   bool gathers(uint64_t step) const;

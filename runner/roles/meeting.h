@@ -65,8 +65,9 @@ public:
   // Lets all workers go on. Call when the meeting is full.
   void end();
 
-  // Worker `rank` is no member any more. What it has brought to a meeting that is not full does not
-  // count, except a part that it has validated. Returns whether the meeting is full by this.
+  // Worker `rank` is no longer a member. What it has brought to a meeting that is not full does not
+  // count, except a part of the validation that it has finished. Returns whether the meeting became
+  // full because the worker has left.
   bool leave(uint rank);
   // Worker `rank` is a member from the next meeting on.
   void enter(uint rank);

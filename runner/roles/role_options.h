@@ -57,8 +57,8 @@ struct RoleOptions {
   // the run ended. Without a launcher, the roles tell the coordinator why they end, and the
   // coordinator records it. Every role then also reports to the user on stderr.
   bool launched = false;
-  // What the job's roles prove by: see rpc/wire/proof.h. Unset: roles of any user of this machine
-  // can join.
+  // The secret by which the job's roles prove that they belong to it: see rpc/wire/proof.h. Unset:
+  // roles of any user of this machine can join.
   rpc::Secret secret = {};
   // Null: a coordinator listens on the loopback, and another role that holds a shard listens at the
   // address through which it reaches the coordinator.
@@ -77,7 +77,7 @@ struct RoleOptions {
   kj::Maybe<CopiedData> data = nullptr;
   // The signals that end a server or worker, which the process has captured. The role then tells
   // the coordinator and ends its process with exit code INTERRUPTED. A worker with a launcher
-  // leaves the job between two steps. Empty: signals are not its task.
+  // leaves the job between two steps. Empty: the role does not handle signals.
   kj::Array<int> signals = nullptr;
   // Ends the process of a worker whose compute thread hangs, when the job is over for this worker.
   // `reason` says why it is over. Null: the launcher ends the process, or other roles share it.

@@ -72,8 +72,9 @@ void requireUnfinished(const LoadedExperiment& loaded, const RunFolder& folder) 
   if (lastLineOf(folder.events()).size() == 0) return;
   auto record = readRecordToResume(folder.path);
   if (record.digest.size() > 0 && record.digest != loaded.digest) {
-    configs::fail("cannot go on with the run in ", folder.path, ": it is of another experiment. ",
-        "Go on with the file that made it, or name another folder");
+    configs::fail("cannot go on with the run in ", folder.path,
+        ": it belongs to another experiment. Go on with the file that made it, or name another ",
+        "folder");
   }
   if (record.state == RunRecord::FINISHED &&
       whyNotWeights(folder.weights(), record.weightsSha256) == nullptr) {
@@ -83,8 +84,8 @@ void requireUnfinished(const LoadedExperiment& loaded, const RunFolder& folder) 
 }
 
 // Returns the checkpoint from which the run goes on, and sets newer ones aside. Null if there is
-// none: the run then begins again. Throws, and changes nothing, if another program or file could
-// use one, or if the run must not go on. A launcher has made sure that it has not finished.
+// none: the run then begins again. Throws, and changes nothing, if another program, file or user
+// could use one, or if the run must not go on. A launcher has made sure that it has not finished.
 kj::Maybe<FoundCheckpoint> checkpointOf(
     const LoadedExperiment& loaded, const RunFolder& folder, bool launched) {
   auto found = newestCheckpoint(folder, loaded.digest.asPtr(), [](kj::String why) { tell(why); });
@@ -92,6 +93,10 @@ kj::Maybe<FoundCheckpoint> checkpointOf(
     KJ_IF_MAYBE(why, whyForeign(folder, loaded.digest)) {
       configs::fail("cannot go on with the run in ", folder.path, ": ", *why, ". Go on with the ",
           "program and the file that made it, or rename the folder to begin again");
+    }
+    KJ_IF_MAYBE(why, whyUnreadable(folder)) {
+      configs::fail("cannot go on with the run in ", folder.path, ": ", *why,
+          ". Make the files of ", "its checkpoints readable, or rename the folder to begin again");
     }
   }
   if (!launched) requireUnfinished(loaded, folder);

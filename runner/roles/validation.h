@@ -32,7 +32,7 @@ private:
   // Validates the next batch. Returns false if all batches are validated.
   bool addNext();
   void add(const io::Batch& batch);
-  // Counts what is about single classes.
+  // Counts the images whose label is among the top k, and adds to the confusion matrix.
   void count(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels);
 
   WorkerParts& worker;

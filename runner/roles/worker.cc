@@ -175,17 +175,17 @@ private:
     }
     savedAt = state.step;
     if (auto missing = nn::missingPlans()) {
-      configs::warn(kj::str("this device, or its libraries, cannot compute ", missing,
-          " convolutions by the plans that the run has used so far: results may be rounded in "
-          "another way than without the break"));
+      configs::warn(kj::str("this device or its libraries no longer have the plans by which the ",
+          "run has computed ", missing,
+          " convolutions so far: results may be rounded differently than without the break"));
     }
     if (!experiment.checkpoint.keepBest) bestWeights.drop();
     bool lacksBest = experiment.checkpoint.keepBest && best.epoch > 0 && bestWeights.isEmpty();
     if (lacksBest && parts.rank == 0) {
       configs::warn(
-          kj::str("checkpoint.keep_best was not set before, so that the weights of the "
-                  "best epoch so far, epoch ",
-              best.epoch, ", are not there. Only a better epoch writes best.safetensors"));
+          kj::str("checkpoint.keep_best was not set before, so the weights of the best epoch so "
+                  "far, epoch ",
+              best.epoch, ", were not kept. Only a better epoch will write best.safetensors"));
     }
   }
 

@@ -86,7 +86,8 @@ kj::Own<configs::Document> documentOf(const configs::Document& file,
     auto& key = *setting->key;
     if (!configs::putAt(document->root, key.key, key.span, *setting->value)) {
       diagnostics.error(key.span,
-          kj::str("`", key.key, "` goes through a value that is not a table"), "check the key");
+          kj::str("`", key.key, "` names a key inside a value that is not a table"),
+          "configs/REFERENCE.md lists all keys");
     }
   }
   return document;

@@ -12,11 +12,11 @@ public:
   // `settings` must stay at their address until tell(). They are empty without a sweep.
   void add(kj::ArrayPtr<const Setting> settings, configs::Diagnostics errors);
 
-  // Adds every error to `all` once. An error that only some runs have comes from their settings.
-  // The message says how many runs have it, and names the first one, unless the error stands at a
-  // setting and all runs with this setting have it. All values of a range have one place: if their
-  // errors differ only in numbers, they count as one error. If only one of these values is wrong,
-  // a message that says this value needs no runs.
+  // Adds every error to `all` once. If only some runs have an error, it comes from their settings.
+  // The message then says how many runs have the error, and names the first of them. This is not
+  // necessary if the error is reported at the place of a setting, and all runs with this setting
+  // have it, or if the message itself names the only wrong value of a range. All values of a range
+  // are at one place in the file. Therefore, errors there that differ only in numbers count as one.
   void tell(kj::ArrayPtr<const kj::String> shortKeys, configs::Diagnostics& all) const;
 
 private:

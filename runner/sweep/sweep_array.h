@@ -29,7 +29,8 @@ public:
   void clear() { progress.clear(); }
 
 private:
-  // Skips, or adds to `toSubmit` or `followed`. `queued` is what Slurm has of earlier calls.
+  // Skips the run, or adds it to `toSubmit` or `followed`. `queued` are the jobs that earlier calls
+  // have submitted, as far as Slurm knows them.
   void sort(size_t index, kj::ArrayPtr<const SlurmJob> queued);
   // The same for all runs from `index` on. `queued` must outlive the promise.
   kj::Promise<void> sortFrom(size_t index, kj::ArrayPtr<const SlurmJob> queued);
@@ -38,7 +39,8 @@ private:
   kj::Promise<void> follow();
   // Finishes the runs that are over. `answer` is what Slurm has said.
   void take(const kj::Maybe<SlurmQueue::Jobs>& answer);
-  // Returns how a run ended whose job was `job` at the end, or null if Slurm has forgotten it.
+  // Returns how a run ended. `job` is what Slurm said of its job at the end. It is null if Slurm
+  // has forgotten the job.
   RunRecord recordOf(size_t index, const kj::Maybe<SlurmJob>& job) const;
   void show(kj::ArrayPtr<const SlurmJob> known);
   void finish(size_t index, RunRecord record);

@@ -131,7 +131,7 @@ kj::Maybe<kj::String> whyNotCallable(kj::StringPtr address) {
   }
   if (isIpv4 ? ipv4.s_addr == INADDR_ANY
              : IN6_IS_ADDR_UNSPECIFIED(&ipv6) || IN6_IS_ADDR_V4MAPPED(&ipv6)) {
-    return kj::str("other hosts cannot call `", address, "`");
+    return kj::str("other hosts cannot connect to `", address, "`");
   }
   if (!isIpv4 && IN6_IS_ADDR_LINKLOCAL(&ipv6)) {
     return kj::str(
@@ -171,7 +171,7 @@ kj::String addressOfInterface(kj::StringPtr word) {
   }
   KJ_IF_MAYBE(address, ipv6) return kj::mv(*address);
   configs::fail("cluster.interface: this machine has no interface `", word,
-      "` with an address that other machines can call. It has: ", inWords(all));
+      "` with an address that other machines can connect to. It has: ", inWords(all));
 }
 
 kj::String ownAddressOf(kj::StringPtr host, bool isOneHost) {
@@ -186,7 +186,7 @@ kj::String chooseAddress(kj::StringPtr host, bool isOneHost,
   auto far = reachable(resolved);
   if (far.size() > 0) return beforePort(far[0]);
   if (resolved.size() == 0) {
-    configs::fail("`", host, "` has no address that other machines can call");
+    configs::fail("`", host, "` has no address that other machines can connect to");
   }
   kj::String owned;
   bool isMeant = host == "localhost" || isLoopback(withoutBrackets(host, owned));
@@ -208,7 +208,7 @@ kj::String chooseAddress(kj::StringPtr host, bool isOneHost,
 
 kj::String addressTowards(kj::ArrayPtr<const kj::StringPtr> hosts) {
   constexpr kj::StringPtr WAY_OUT =
-      ". Name the address that all hosts can call with cluster.interface"_kj;
+      ". Set cluster.interface to an address that all hosts can connect to"_kj;
   kj::Maybe<kj::String> found, why;
   kj::StringPtr foundFor;
   for (auto host: hosts) {

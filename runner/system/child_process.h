@@ -29,7 +29,7 @@ public:
 
   const kj::String name;
 
-  // The child's standard input. Dropping it closes that.
+  // Writes to the child's standard input. Dropping the stream closes the child's input.
   kj::Own<kj::AsyncOutputStream> input;
   // The streams that the child writes to. Each can be taken once.
   kj::Own<kj::AsyncInputStream> output;

@@ -370,11 +370,11 @@ kj::Maybe<kj::String> readerHint(const RunRecord& record) {
   KJ_IF_MAYBE(mean, meanStep(record)) {
     double share = mean->read_s / mean->all_s();
     if (!(share >= READER_BOUND_MIN) || waited_s < WAITED_S_MIN) return nullptr;
-    return kj::str("hint: the run was reader-bound: for ", fixedPoint(100 * share, 0),
-        " % of a step, workers waited for records. Where data.reader_threads is set and cores are "
-        "free, more threads help. data.encoding = \"raw\" saves the decoding if the pixels fit "
-        "into "
-        "memory, and smaller images (data.resize_short_side) always help");
+    return kj::str("hint: the run was reader-bound: workers waited for records during ",
+        fixedPoint(100 * share, 0),
+        " % of their step time. If data.reader_threads is set and cores are free, raise it. If the "
+        "pixels fit into memory, data.encoding = \"raw\" saves the decoding. Smaller images "
+        "(data.resize_short_side) always help");
   }
   return nullptr;
 }

@@ -93,10 +93,11 @@ struct Comparison {
   uint decimals;  // how many to show
 };
 
-// Returns all published figures of a run, in the order of the file, each beside ours. A figure of a
-// step is compared with the nearest step that was logged, if that is at most a tenth off. A figure
-// of the end is compared with our last one, and its times and speeds with our means over the warm
-// epochs. A run that has not finished has no figures of the end.
+// Returns all published figures of a run, in the order of the file, each beside the run's own. A
+// figure that was published for a step is compared with the nearest step that was logged, if the
+// two differ by at most a tenth. An accuracy or loss at the end is compared with the run's last
+// one. A time or speed at the end is compared with the mean over the run's warm epochs. A run that
+// has not finished has no figures at the end.
 kj::Array<Comparison> compare(const ReportedRun& run);
 
 // Returns the mean time of an epoch, in seconds, and the mean speed. They are means over the warm

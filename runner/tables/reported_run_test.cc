@@ -79,7 +79,7 @@ TEST_CASE("readerHint: reports that workers waited for records, if that took lon
     epoch.verbs.forward_s = 24;
   }
   CHECK(KJ_ASSERT_NONNULL(readerHint(reading.record))
-            .startsWith("hint: the run was reader-bound: for 20 % of a step, workers waited"));
+            .startsWith("hint: the run was reader-bound: workers waited for records during 20 % "));
   CHECK(readerHint(RunRecord()) == nullptr);
 }
 

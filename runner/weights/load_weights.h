@@ -38,8 +38,8 @@ struct LoadReport {
 // file, or has another shape there, keeps its value. So do the arrays whose name one of `skip`
 // matches: see nn::matches(). Files of PyTorch and MXNet may have their own names: see name_maps.h.
 // Real numbers of other types become float32. Throws, with the path, if a value that it copies is
-// not finite, if the network takes the array as 1 and the file does not, or if one array of the
-// file would become two of the network.
+// not finite. Also throws if the file has another value than 1 for a gamma that the network keeps
+// at 1, or if two arrays of the network would be loaded from the same array of the file.
 LoadReport loadWeights(const WeightsFile& file, const nn::Graph& graph,
     kj::ArrayPtr<const kj::String> skip, kj::ArrayPtr<float> parameters,
     kj::ArrayPtr<float> statistics);

@@ -217,7 +217,7 @@ TEST_CASE("predict: its answers for all files add up to evaluate's accuracy") {
         kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT);
     // The file is not an image.
     auto ended = command({"evaluate", run.folder, "--data", other});
-    CHECK(!contains(ended.errors, "/0 has the name of no class"));
+    CHECK(!contains(ended.errors, "/0 is not named after a class"));
   }
   SUBCASE("a folder that names no class is an error") {
     auto other = photos();
@@ -226,7 +226,7 @@ TEST_CASE("predict: its answers for all files add up to evaluate's accuracy") {
         kj::Path(nullptr).eval(place), kj::WriteMode::CREATE | kj::WriteMode::CREATE_PARENT);
     auto ended = command({"evaluate", run.folder, "--data", other});
     CHECK(ended.exitCode == 2);
-    CHECK(contains(ended.errors, "/zebra has the name of no class of the network"));
+    CHECK(contains(ended.errors, "/zebra is not named after a class of the network"));
   }
 }
 

@@ -368,7 +368,7 @@ TEST_CASE("a run that keeps its best weights only since a resume says which it l
   auto ended = run.start({RESUME, "--set", "checkpoint.keep_best=true"})->wait();
   CHECK(ended.exitCode == 0);
   CHECK(contains(ended.errors,
-      "checkpoint.keep_best was not set before, so that the weights of the best epoch so far, "
+      "checkpoint.keep_best was not set before, so the weights of the best epoch so far, "
       "epoch "));
   CHECK(countOf(ended.errors, "keep_best") == 1);
 }
@@ -462,7 +462,7 @@ TEST_CASE("--folder refuses a folder whose files no run has written, and keeps t
     CAPTURE(name);
     auto path = kj::str(run.folder, "/", name);
     writeFile(path, "somebody's");
-    auto why = kj::str(path, " is not of a run, and a run in this folder would replace it");
+    auto why = kj::str("a run in this folder would replace ", path, ", which no run has written");
     kj::StringPtr words[] = {"--folder", run.folder};
     checkFailed(run.start(words)->wait(), {why});
     kj::StringPtr resumed[] = {"--folder", run.folder, RESUME};

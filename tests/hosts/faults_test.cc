@@ -121,7 +121,8 @@ kj::Array<Fault> faults() {
       {"worker 1 on h3: cannot find the data set", "/usr/share/datasets/fashion-mnist is not there",
           "install Debian's package", "--copy-data"});
   starting("another program", COPIES_NOTHING, H2_AND_H3, replaceProgram,
-      {"worker 1 on h3 is a program of another version", "install the same version on every host"});
+      {"worker 1 on h3 runs another version of the program",
+          "install the same version on every host"});
   return all.releaseAsArray();
 }
 

@@ -66,7 +66,7 @@ TEST_CASE("hosts that share a home folder get one copy of the program, for which
              "exec flock ~/.cache/runner/programs.lock sh -c 'echo held; exec sleep infinity'"});
   REQUIRE(other->waitForOutput("held"));
   auto run = runBySsh(hosts, SHORT, "h2 h3 h4", {"train.epochs=1"});
-  REQUIRE(run->waitForErrors("h4 waits while this program is copied"));
+  REQUIRE(run->waitForErrors("h4 waits while another process copies this program"));
   other->killGroup(SIGKILL);
   auto ended = run->wait();
   INFO(ended.errors);

@@ -21,8 +21,9 @@ struct Late {
 // Does work when it is asked for, except what is `late`. New memory holds NaNs, which reveals code
 // that reads it before writing. All of its plans compute the same. The variable HOST_PLAN sets
 // their name, so that tests see which ones were chosen. The variables HOST_BREAKS, HOST_HANGS and
-// HOST_HANGS_AT_START name a file: the device fails or hangs at its 40th replay, or hangs when it
-// is asked for memory, unless that file is there, and makes the file. For tests.
+// HOST_HANGS_AT_START each name a file. If the file does not exist, the device fails at its 40th
+// replay, hangs at its 40th replay, or hangs when it is asked for memory. Before that, it makes the
+// file, so that the next attempt succeeds. For tests.
 class HostDevice final: public Device {
 public:
   // No piece of memory may be larger than `bytesMax`.
