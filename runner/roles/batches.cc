@@ -27,9 +27,9 @@ uint64_t kept_bytes(const io::DataConfig& config, const io::DatasetFacts& facts)
 }
 
 Batches::Batches(nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config,
-    uint64_t seed, uint workers, uint rank, uint64_t firstStep)
+    uint64_t seed, uint workers, uint rank, uint64_t firstStep, OwnWork& work)
     : program(program), rows(kj::heapArray<nn::RawRow>(config.batchSize)) {
-  takeRaw(dataset, config);
+  takeRaw(dataset, config, work);
   if (keeps && !config.validatesOnHeldOut()) firstOfValidation = dataset.training().count();
   training = io::Batcher::training(
       dataset, config, seed, workers, rank, firstStep, newForm(trainingLabels));
@@ -37,7 +37,7 @@ Batches::Batches(nn::Program& program, const io::Dataset& dataset, const io::Dat
       newForm(config.validatesOnHeldOut() ? trainingLabels : validationLabels));
 }
 
-void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config) {
+void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config, OwnWork& work) {
   bool wants = config.cache == io::DataCache::DEVICE;
   if (wants && dataset.storedShape() == nullptr) {
     configs::fail(
@@ -50,7 +50,7 @@ void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config) 
     uint64_t kept = 0;
     if (wants) kept = dataset.training().count() + (validates ? dataset.validation().count() : 0);
     raw = program.takeRaw(rawImagesOf(augmenter), kept);
-    if (wants && raw != nullptr) keep(dataset, augmenter.stored, validates);
+    if (wants && raw != nullptr) keep(dataset, augmenter.stored, validates, work);
   }
   if (wants && raw == nullptr) {
     configs::fail(
@@ -59,14 +59,17 @@ void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config) 
   }
 }
 
-void Batches::keep(const io::Dataset& dataset, io::ImageShape shape, bool validates) {
+void Batches::keep(
+    const io::Dataset& dataset, io::ImageShape shape, bool validates, OwnWork& work) {
   constexpr uint64_t BUFFER_BYTES = 16 << 20;
   auto& to = KJ_ASSERT_NONNULL(raw);
   keeps = true;
   auto buffer = to.allocate(kj::max(1, BUFFER_BYTES / shape.size()) * shape.size());
   auto keepAll = [&](const io::RecordDb& db, uint64_t begin) {
-    return io::readImages(
-        db, buffer, [&](uint64_t first, auto images) { to.keep(begin + first, images); });
+    return io::readImages(db, buffer, [&](uint64_t first, auto images) {
+      to.keep(begin + first, images);
+      work.next();
+    });
   };
   trainingLabels = keepAll(dataset.training(), 0);
   if (validates) validationLabels = keepAll(dataset.validation(), trainingLabels.size());

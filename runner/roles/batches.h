@@ -3,6 +3,7 @@
 
 #include "io/batches/batcher.h"
 #include "nn/program.h"
+#include "runner/roles/live_progress.h"
 
 namespace runner {
 
@@ -14,11 +15,11 @@ using kj::uint;
 class Batches {
 public:
   // Makes the batches of worker `rank`, those of training from `firstStep` on: see io::Batcher. All
-  // arguments must outlive this object. If config.cache asks for it, reads all images here. Throws
-  // if they cannot be kept: because they differ in shape, one is bad, or they need more memory than
-  // there is.
+  // arguments except `work` must outlive this object. If config.cache asks for it, reads all images
+  // here, 16 MiB in each piece of `work`. Throws if they cannot be kept: because they differ in
+  // shape, one is bad, or they need more memory than there is.
   Batches(nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config,
-      uint64_t seed, uint workers, uint rank, uint64_t firstStep);
+      uint64_t seed, uint workers, uint rank, uint64_t firstStep, OwnWork& work);
   KJ_DISALLOW_COPY(Batches);
 
   // Whether the next batch may be set before the backward pass of this one.
@@ -37,8 +38,8 @@ public:
 
 private:
   io::BatchForm newForm(kj::ArrayPtr<const int32_t> labels);
-  void takeRaw(const io::Dataset& dataset, const io::DataConfig& config);
-  void keep(const io::Dataset& dataset, io::ImageShape shape, bool validates);
+  void takeRaw(const io::Dataset& dataset, const io::DataConfig& config, OwnWork& work);
+  void keep(const io::Dataset& dataset, io::ImageShape shape, bool validates, OwnWork& work);
   kj::Maybe<const io::Batch&> read(io::Batcher& from, uint64_t first);
 
   nn::Program& program;

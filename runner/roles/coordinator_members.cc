@@ -54,9 +54,10 @@ void Job::setMember(Seat& seat, Member::Client member) {
 }
 
 bool Job::hadBegunBefore(const Seat& lost) const {
-  // Training begins when all servers have joined. A worker may report a step without it.
+  // Training begins when all have joined. A worker may report a step without it.
   for (auto& seat: seats) {
-    if (seat.role == Role::SERVER && seat.member == nullptr) return false;
+    bool trains = seat.role == Role::SERVER || (seat.isWorkingMember() && &seat != &lost);
+    if (trains && seat.member == nullptr) return false;
   }
   uint64_t begin = 0;
   KJ_IF_MAYBE(checkpoint, from) begin = checkpoint->point.step;

@@ -345,8 +345,10 @@ void IoThread::runStore(Loop& here, rpc::RemoteStore& store, kj::Array<kj::Strin
   auto running = store.run({kj::mv(names), kj::mv(connect), provider.getTimer(), patience,
       here.shard.map([](rpc::ServedShard& own) { return own.service; }), since});
   // If the coordinator is lost, the store may wait for something that never comes.
-  auto watch =
-      here.ended.addBranch().then([]() {}, [&store](kj::Exception&& e) { store.fail(kj::mv(e)); });
+  // The store must hear of it before exclusiveJoin() cancels its work.
+  auto watch = here.ended.addBranch()
+                   .then([]() {}, [&store](kj::Exception&& e) { store.fail(kj::mv(e)); })
+                   .eagerlyEvaluate(nullptr);
   here.store = running.exclusiveJoin(kj::mv(watch)).eagerlyEvaluate(nullptr);
 }
 
