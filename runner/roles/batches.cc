@@ -27,9 +27,9 @@ uint64_t kept_bytes(const io::DataConfig& config, const io::DatasetFacts& facts)
 }
 
 Batches::Batches(nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config,
-    uint64_t seed, uint workers, uint rank, uint64_t firstStep, OwnWork& work)
+    uint64_t seed, uint workers, uint rank, uint64_t firstStep, kj::FunctionParam<void()> kept)
     : program(program), rows(kj::heapArray<nn::RawRow>(config.batchSize)) {
-  takeRaw(dataset, config, work);
+  takeRaw(dataset, config, kept);
   if (keeps && !config.validatesOnHeldOut()) firstOfValidation = dataset.training().count();
   training = io::Batcher::training(
       dataset, config, seed, workers, rank, firstStep, newForm(trainingLabels));
@@ -37,7 +37,8 @@ Batches::Batches(nn::Program& program, const io::Dataset& dataset, const io::Dat
       newForm(config.validatesOnHeldOut() ? trainingLabels : validationLabels));
 }
 
-void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config, OwnWork& work) {
+void Batches::takeRaw(
+    const io::Dataset& dataset, const io::DataConfig& config, kj::FunctionParam<void()>& kept) {
   bool wants = config.cache == io::DataCache::DEVICE;
   if (wants && dataset.storedShape() == nullptr) {
     configs::fail(
@@ -47,10 +48,10 @@ void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config, 
   auto augmenter = io::augmenterOf(dataset, config);
   if (io::canReadBytes(dataset, augmenter)) {
     bool validates = !config.validatesOnHeldOut();
-    uint64_t kept = 0;
-    if (wants) kept = dataset.training().count() + (validates ? dataset.validation().count() : 0);
-    raw = program.takeRaw(rawImagesOf(augmenter), kept);
-    if (wants && raw != nullptr) keep(dataset, augmenter.stored, validates, work);
+    uint64_t count = 0;
+    if (wants) count = dataset.training().count() + (validates ? dataset.validation().count() : 0);
+    raw = program.takeRaw(rawImagesOf(augmenter), count);
+    if (wants && raw != nullptr) keep(dataset, augmenter.stored, validates, kept);
   }
   if (wants && raw == nullptr) {
     configs::fail(
@@ -59,8 +60,8 @@ void Batches::takeRaw(const io::Dataset& dataset, const io::DataConfig& config, 
   }
 }
 
-void Batches::keep(
-    const io::Dataset& dataset, io::ImageShape shape, bool validates, OwnWork& work) {
+void Batches::keep(const io::Dataset& dataset, io::ImageShape shape, bool validates,
+    kj::FunctionParam<void()>& kept) {
   constexpr uint64_t BUFFER_BYTES = 16 << 20;
   auto& to = KJ_ASSERT_NONNULL(raw);
   keeps = true;
@@ -68,7 +69,7 @@ void Batches::keep(
   auto keepAll = [&](const io::RecordDb& db, uint64_t begin) {
     return io::readImages(db, buffer, [&](uint64_t first, auto images) {
       to.keep(begin + first, images);
-      work.next();
+      kept();
     });
   };
   trainingLabels = keepAll(dataset.training(), 0);

@@ -1,9 +1,10 @@
 // runner/roles/batches.h: passes a worker's batches from the reader threads to its program.
 #pragma once
 
+#include <kj/function.h>
+
 #include "io/batches/batcher.h"
 #include "nn/program.h"
-#include "runner/roles/live_progress.h"
 
 namespace runner {
 
@@ -15,11 +16,12 @@ using kj::uint;
 class Batches {
 public:
   // Makes the batches of worker `rank`, those of training from `firstStep` on: see io::Batcher. All
-  // arguments except `work` must outlive this object. If config.cache asks for it, reads all images
-  // here, 16 MiB in each piece of `work`. Throws if they cannot be kept: because they differ in
-  // shape, one is bad, or they need more memory than there is.
-  Batches(nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config,
-      uint64_t seed, uint workers, uint rank, uint64_t firstStep, OwnWork& work);
+  // arguments except `kept` must outlive this object. If config.cache asks for it, reads all images
+  // here, and calls `kept` after every 16 MiB. Throws if they cannot be kept: because they differ
+  // in shape, one is bad, or they need more memory than there is.
+  Batches(
+      nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config, uint64_t seed,
+      uint workers, uint rank, uint64_t firstStep, kj::FunctionParam<void()> kept = []() {});
   KJ_DISALLOW_COPY(Batches);
 
   // Whether the next batch may be set before the backward pass of this one.
@@ -38,8 +40,10 @@ public:
 
 private:
   io::BatchForm newForm(kj::ArrayPtr<const int32_t> labels);
-  void takeRaw(const io::Dataset& dataset, const io::DataConfig& config, OwnWork& work);
-  void keep(const io::Dataset& dataset, io::ImageShape shape, bool validates, OwnWork& work);
+  void takeRaw(
+      const io::Dataset& dataset, const io::DataConfig& config, kj::FunctionParam<void()>& kept);
+  void keep(const io::Dataset& dataset, io::ImageShape shape, bool validates,
+      kj::FunctionParam<void()>& kept);
   kj::Maybe<const io::Batch&> read(io::Batcher& from, uint64_t first);
 
   nn::Program& program;

@@ -31,7 +31,7 @@ WorkerParts::WorkerParts(const LoadedExperiment& loaded, const RoleOptions& opti
   OwnWork work(progress);
   program = newProgram();
   batches = kj::heap<Batches>(*program, *dataset, experiment.data, experiment.train.seed,
-      kj::max(experiment.cluster.workers, rank + 1), rank, firstStep, work);
+      kj::max(experiment.cluster.workers, rank + 1), rank, firstStep, [&]() { work.next(); });
   // A worker that enters later learns then what it reads.
   if (wasDividedOtherwise(experiment) && firstStep > 0) {
     auto division = divisionOf(experiment, facts.passLength);
