@@ -108,10 +108,10 @@ kj::Maybe<kj::String> whyNot(const RunFolder& folder, const ClusterConfig& clust
 kj::MainFunc ScaleCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
       "Changes the number of workers of a run while it trains, and waits until the run has as many "
-      "as WORKERS says. The run needs cluster.on_loss = \"continue\". Its cluster.elastic limits "
-      "the number of workers. Workers leave and join between two steps. RUN is the folder of a "
-      "run, or the folder of an experiment, which stands for its newest run. Ctrl-C ends only this "
-      "command, not the run.\n"
+      "as WORKERS says. The run needs launcher local and cluster.on_loss = \"continue\". Its "
+      "cluster.elastic limits the number of workers. Workers leave and join between two steps. RUN "
+      "is the folder of a run, or the folder of an experiment, which stands for its newest run. "
+      "Ctrl-C ends only this command, not the run.\n"
       "\n"
       "  runner scale runs/fashion_mnist_dist_sync 4")
       .expectArg("RUN", textSetter(path, "name a folder, e.g. runs/fashion_mnist_dist_sync"))
