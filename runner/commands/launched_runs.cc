@@ -37,13 +37,13 @@ kj::Maybe<RunFolder> lastRunIn(kj::StringPtr parent) {
   auto link = kj::str(parent, "/last");
   if (::readlink(link.cStr(), name, sizeof(name) - 1) <= 0) return nullptr;
   RunFolder folder{kj::str(parent, "/", static_cast<const char*>(name))};
-  if (!isFolder(folder.path)) return nullptr;
+  if (!exists(folder.path)) return nullptr;
   return kj::mv(folder);
 }
 
 void find(kj::StringPtr path, uint depth, kj::FunctionParam<void(kj::StringPtr)>& leftOut,
     kj::Vector<RunFolder>& found) {
-  for (auto& name: foldersIn(path)) {
+  for (auto& name: foldersAndLinksIn(path)) {
     RunFolder below{kj::str(path, "/", name)};
     bool isRun = exists(below.events());
     auto next = kj::str(below.path);

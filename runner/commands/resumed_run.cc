@@ -91,7 +91,7 @@ kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr 
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto parent = kj::str(runs, "/", experiment.name);
   if (::access(parent.cStr(), F_OK) != 0 && errno == ENOENT) return nullptr;
-  auto names = foldersIn(parent);
+  auto names = foldersAndLinksIn(parent);
   // The runs of sweeps have names. They count as older than all runs that have numbers, because a
   // sweep continues its runs itself.
   std::stable_partition(names.begin(), names.end(), [](kj::StringPtr name) {

@@ -254,23 +254,28 @@ kj::Maybe<kj::String> runRoles(
   }
   if (!first.launched) first.endHanging = endHanging;
 
+  // Ends the process at once, without stopping the other roles in it, which would wait for this
+  // one.
+  auto endWith = [&](const RoleOptions& own, const kj::Exception& failure) {
+    bool hasLostPeer = failure.getType() == kj::Exception::Type::DISCONNECTED;
+    bool isRank = own.launched && own.isFromEnvironment;
+    if (nn::hasLostDevice()) {
+      if (isRank) tell(LOST_DEVICE_LINE);
+      commandLine.endWith(failure, LOST_DEVICE_EXIT);
+    }
+    if (hasLostPeer && isRank) tell(LOST_A_PEER_LINE);
+    commandLine.endWith(failure, hasLostPeer ? LOST_A_PEER_EXIT : RUN_FAILED);
+  };
+  if (first.role == Role::COORDINATOR) {
+    first.endFailed = [&](const kj::Exception& failure) { endWith(first, failure); };
+  }
+
   auto run = [&](const RoleOptions& own) {
     auto failure = kj::runCatchingExceptions([&]() {
       // Only the coordinator has events to report.
       runRole(loaded, own, RunLog::toLauncher(kj::AutoCloseFd(::dup(STDOUT_FILENO))));
     });
-    // Ends the process at once, without stopping the other roles in it, which would wait for this
-    // one.
-    KJ_IF_MAYBE(e, failure) {
-      bool hasLostPeer = e->getType() == kj::Exception::Type::DISCONNECTED;
-      bool isRank = own.launched && own.isFromEnvironment;
-      if (nn::hasLostDevice()) {
-        if (isRank) tell(LOST_DEVICE_LINE);
-        commandLine.endWith(*e, LOST_DEVICE_EXIT);
-      }
-      if (hasLostPeer && isRank) tell(LOST_A_PEER_LINE);
-      commandLine.endWith(*e, hasLostPeer ? LOST_A_PEER_EXIT : RUN_FAILED);
-    }
+    KJ_IF_MAYBE(e, failure) endWith(own, *e);
     if (own.launched) return;
     tell(kj::str(roleName(own.role, own.index), ": the job is done"));
   };

@@ -19,7 +19,7 @@ constexpr auto TELLS_CAUSE_WITHIN = 200 * kj::MILLISECONDS;
 // How much is shown of a line that is wrong.
 constexpr size_t LINE_SHOWN_BYTES = 200;
 // The others train while a worker starts in the place of a lost one. If its process ends before it
-// has joined, the worker is started again, at most so many times in a row.
+// is a member of the job, the worker is started again, at most so many times in a row.
 constexpr uint TRIES = 5;
 
 // A role that has noticed something else says so after these words.
@@ -151,7 +151,6 @@ bool Launch::mayGoOnWithout(const WatchedGroup& member, const Failure& failed) c
 
 bool Launch::isTriedAgain(WatchedGroup& member, kj::StringPtr reason) {
   if (!member.isExtra || member.hasJoined() || finished || member.tries == TRIES) return false;
-  member.tries++;
   view.say(kj::str(reason, ". The other workers go on"));
   tasks->add(kj::evalLater([this, &member]() { startAgain(member); }));
   return true;
@@ -182,6 +181,15 @@ void Launch::replace(uint rank, bool left) {
 
 void Launch::replaceNow(WatchedGroup& member) {
   if (!member.isLost || finished) return;
+  if (member.tries == TRIES) {
+    auto& name = member.group.name;
+    auto failed = kj::mv(member.failure).orDefault([&]() {
+      return Failure{Failure::SILENT, kj::str(name, " was lost before it was a member of the job")};
+    });
+    failed.reason = kj::str(failed.reason, "; ", TRIES, " processes of ", name,
+        " have ended in a row before they were members of the job");
+    return fail(kj::mv(failed));
+  }
   KJ_IF_MAYBE(f, member.failure) view.say(kj::str(f->reason, ". The other workers go on"));
   startAgain(member);
 }
@@ -194,7 +202,7 @@ void Launch::startAgain(WatchedGroup& member) {
   member.isLost = member.leaves = member.hasEnded = false;
   member.failure = nullptr;
   member.stoppedSince = nullptr;
-  if (member.joined[0]) member.tries = 0;
+  member.tries++;
   member.joined[0] = false;
   member.isExtra = true;
   watch(member);
@@ -285,8 +293,13 @@ void Launch::take(kj::StringPtr line) {
   if (runner::endsSaving(event)) endSaving();
   if (event.isJoined()) noteJoined(event.getRole(), event.getIndex());
   if (event.isFinished()) takeFinished();
-  if (event.isMembership() && !event.getMembership().getJoined()) {
-    replace(event.getIndex(), event.getMembership().getLeft());
+  if (event.isMembership()) {
+    auto membership = event.getMembership();
+    if (membership.getJoined()) {
+      KJ_IF_MAYBE(member, workerOf(event.getIndex())) member->tries = 0;
+    } else {
+      replace(event.getIndex(), membership.getLeft());
+    }
   }
   if (event.isLostNewcomer()) replace(event.getIndex(), false);
   if (event.isWaiting()) refused = kj::str(event.getWaiting().getRefused());

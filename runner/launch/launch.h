@@ -52,7 +52,7 @@ private:
     bool isLost = false;           // the others go on without it
     bool leaves = false;           // it was asked to leave
     bool isExtra = false;          // the others train while it starts
-    uint tries = 0;                // how often it ended before it joined, and was started again
+    uint tries = 0;                // how often it was started again since it was a member
     kj::Duration started = 0 * kj::NANOSECONDS;      // by `running`
     kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`. Null after it has joined
 

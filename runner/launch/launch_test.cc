@@ -387,6 +387,47 @@ TEST_CASE("Launch: a worker that was killed and is not replaced does not explain
   CHECK(launch.failure() == "the disk of the coordinator is full");
 }
 
+TEST_CASE("Launch: a worker whose processes never become members is not started without end") {
+  RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/without_member")};
+  makeFolders(folder.path);
+  TimedLaunch launch(folder);
+  launch.listen();
+  launch.join(Role::SERVER, 0);
+  for (uint rank = 0; rank < 2; rank++) launch.join(Role::WORKER, rank);
+  auto isLost = [&](auto&& fill) {
+    launch.fail(launch.roles.size() - 1, Failure::KILLED, "worker 1 was killed");
+    launch.io.waitScope.poll();
+    launch.say([&](Event::Builder event) {
+      event.setRole(Role::WORKER);
+      event.setIndex(1);
+      fill(event);
+    });
+  };
+  auto isLostAsMember = [&]() {
+    isLost([](Event::Builder event) { event.initMembership().setWorkers(1); });
+  };
+  auto isLostAsNewcomer = [&]() {
+    launch.join(Role::WORKER, 1);
+    isLost([](Event::Builder event) { event.setLostNewcomer(); });
+  };
+  isLostAsMember();
+  for (uint i = 0; i < 4; i++) isLostAsNewcomer();
+  launch.join(Role::WORKER, 1);
+  launch.say([](Event::Builder event) {
+    event.setRole(Role::WORKER);
+    event.setIndex(1);
+    event.initMembership().setJoined(true);
+  });
+  // From here on, the count begins anew.
+  isLostAsMember();
+  for (uint i = 0; i < 4; i++) isLostAsNewcomer();
+  CHECK_FALSE(launch.isOver());
+  isLostAsNewcomer();
+  CHECK(launch.failure() ==
+        "worker 1 was killed; 5 processes of worker 1 have ended in a row before they were members "
+        "of the job");
+}
+
 TEST_CASE("launch: if the launcher cannot be made, records the reason as the failure of the run") {
   auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", nullptr);
   RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/without_launcher")};

@@ -4,6 +4,7 @@
 #include <kj/vector.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "runner/logs/role_names.h"
@@ -17,16 +18,24 @@ namespace runner {
 
 namespace {
 
-kj::StringPtr adviceOn(int signal) {
+kj::String adviceOn(int signal) {
   switch (signal) {
-    case SIGKILL:
-      return "see in `dmesg` whether memory ran out"_kj;
+    case SIGKILL: {
+      // The kernel kills a process that reaches its hard limit. Roles have the limits of their
+      // launcher.
+      rlimit limit;
+      bool isLimited = ::getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max != RLIM_INFINITY;
+      auto dmesg = "see in `dmesg` whether memory ran out"_kj;
+      if (!isLimited) return kj::str(dmesg);
+      return kj::str(dmesg, ", or raise the limit on its CPU time (`ulimit -t`), which is ",
+          limit.rlim_max, " s");
+    }
     case SIGBUS:
-      return "see in `dmesg` whether memory ran out or a disk failed"_kj;
+      return kj::str("see in `dmesg` whether memory ran out or a disk failed");
     case SIGXCPU:
-      return "raise the limit on its CPU time (`ulimit -t`)"_kj;
+      return kj::str("raise the limit on its CPU time (`ulimit -t`)");
     default:
-      return "please report it"_kj;
+      return kj::str("please report it");
   }
 }
 

@@ -41,6 +41,13 @@ void appendEnding(RunLog& log, Ending ending, kj::StringPtr reason) {
   log.append(event);
 }
 
+kj::Maybe<kj::String> recordedWeightsOf(const RunFolder& folder) {
+  Outcome outcome;
+  auto read = [&]() { outcome = outcomeOf(lastLineOf(folder.events())); };
+  if (kj::runCatchingExceptions(read) != nullptr) return nullptr;
+  return kj::mv(outcome.weightsSha256);
+}
+
 void removeEnding(const RunFolder& folder) {
   removeTornLine(folder.events());
   auto line = lastLineOf(folder.events());

@@ -30,6 +30,10 @@ void appendEnding(RunLog& log, Ending ending, kj::StringPtr reason);
 Outcome recordEnding(
     const RunFolder& folder, const LogStyle& style, Ending ending, kj::StringPtr reason);
 
+// Returns the SHA-256 of the weights that the run in `folder` recorded when it finished. Null if it
+// has not finished, if there is no run, or if its events cannot be read.
+kj::Maybe<kj::String> recordedWeightsOf(const RunFolder& folder);
+
 // Removes the last event of a run that goes on. Otherwise, if the new launch failed before the
 // coordinator had continued the events, the old last event would be taken for the end of the new
 // launch. Does nothing if the run has no last event. Throws with path and cause.

@@ -79,6 +79,7 @@ TEST_CASE("recordEnding: a run that has finished stays finished, whatever is rep
     CHECK(outcome.interruption == nullptr);
   }
   CHECK(readWhole(folder.events(), TEXT_BYTES_MAX) == events);
+  CHECK(KJ_ASSERT_NONNULL(recordedWeightsOf(folder)) == "0123");
   CHECK_FALSE(contains(readWhole(folder.log(), TEXT_BYTES_MAX), "silent"));
 }
 
@@ -93,6 +94,8 @@ TEST_CASE("removeEnding: removes the end from a run's events, so that the run ca
   }
   auto outcome = recordEnding(folder, LOG_STYLES[0], Ending::FAILED, "coordinator: cannot listen");
   CHECK(KJ_ASSERT_NONNULL(outcome.failure) == "coordinator: cannot listen");
+  CHECK(recordedWeightsOf(folder) == nullptr);
+  CHECK(recordedWeightsOf(newFolder("without_a_run")) == nullptr);
 }
 
 TEST_CASE("recordEnding: a second call returns what ended the run first") {

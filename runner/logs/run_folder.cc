@@ -235,7 +235,8 @@ kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder) {
 }
 
 bool isHeld(const RunFolder& folder) {
-  int raw = ::open(lockFile(folder).cStr(), O_RDONLY | O_CLOEXEC);
+  // Opening a FIFO would wait for its writer.
+  int raw = ::open(lockFile(folder).cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (raw < 0) return false;
   kj::AutoCloseFd fd(raw);
   return ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;

@@ -88,15 +88,26 @@ RunLog RunLog::resume(const RunFolder& folder, const LogStyle& style, Tell tell,
   return log;
 }
 
+void RunLog::eachOther(kj::FunctionParam<void(const LineFile& file)> take) const {
+  take(log);
+  roles.eachFile(take);
+  KJ_IF_MAYBE(b, board) b->eachFile(take);
+}
+
 LogExtents RunLog::extents() const {
   kj::Vector<FileExtent> files;
-  auto add = [&](const LineFile& file) {
+  eachOther([&](const LineFile& file) {
     files.add(FileExtent{kj::str(file.path().slice(folder.path.size() + 1)), file.bytes()});
-  };
-  add(log);
-  roles.eachFile(add);
-  KJ_IF_MAYBE(b, board) b->eachFile(add);
+  });
   return {kj::str(style.name), files.releaseAsArray()};
+}
+
+kj::Vector<kj::String> RunLog::removedLogs() const {
+  kj::Vector<kj::String> paths;
+  eachOther([&](const LineFile& file) {
+    if (!file.isInPlace()) paths.add(kj::str(file.path()));
+  });
+  return paths;
 }
 
 RunLog RunLog::reopen(const RunFolder& folder, const LogStyle& style) {

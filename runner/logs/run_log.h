@@ -82,6 +82,9 @@ public:
   uint32_t events_crc32() const { return eventsCrc32; }
   // Returns how long all other logs are now, without checksums.
   LogExtents extents() const;
+  // Returns the paths of those other logs that somebody has removed or renamed. They lack what was
+  // appended since then. The events have it all.
+  kj::Vector<kj::String> removedLogs() const;
   // The run's last event as a line of JSON. Null while the run goes on.
   kj::Maybe<kj::StringPtr> lastEvent() const;
   // Whether the events file is still at its path: see LineFile::isInPlace().
@@ -94,6 +97,8 @@ private:
       kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access);
   void write(Event::Reader event, kj::StringPtr json);
   void writeOthers(Event::Reader event);
+  // Calls `take` with each file except events.jsonl.
+  void eachOther(kj::FunctionParam<void(const LineFile& file)> take) const;
 
   RunFolder folder;
   const LogStyle& style;

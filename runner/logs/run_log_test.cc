@@ -156,6 +156,23 @@ void checkGoesOn(kj::FunctionParam<void(LoggedRun&)> change) {
   }
 }
 
+TEST_CASE("RunLog: names the logs that were removed or renamed") {
+  LoggedRun run(LOG_STYLES[0]);
+  run.begin();
+  run.train(0, 1, 3);
+  auto& log = KJ_ASSERT_NONNULL(run.log);
+  CHECK(log.removedLogs().size() == 0);
+  auto moved = run.folder.roleLog("worker", 0);
+  KJ_SYSCALL(::unlink(run.folder.log().cStr()));
+  KJ_SYSCALL(::rename(moved.cStr(), kj::str(moved, ".old").cStr()));
+  writeFile(moved, "of somebody else");
+  auto removed = log.removedLogs();
+  REQUIRE(removed.size() == 2);
+  CHECK(removed[0] == run.folder.log());
+  CHECK(removed[1] == moved);
+  CHECK(log.isInPlace());
+}
+
 TEST_CASE("RunLog: the logs of a resumed run have no gap and no repeated line") {
   checkGoesOn([](LoggedRun&) {});
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "configs/language/warning.h"
 #include "runner/checkpoints/weights.h"
 #include "runner/logs/confusion_file.h"
 #include "runner/logs/events.h"
@@ -337,6 +338,12 @@ kj::Promise<void> Job::writeBeside(kj::Function<void()> write) {
 
 void Job::checkFolder(uint epochsDone) {
   if (!isInPlace()) return;
+  for (auto& path: log.removedLogs()) {
+    if (removedLogs.contains(path.asPtr())) continue;
+    configs::warn(kj::str(path, " was removed or renamed while the run went on, so it lacks what ",
+        "the run has written since then. ", folder.events(), " has all events, also for tables"));
+    removedLogs.insert(kj::mv(path));
+  }
   if (::access(folder.path.cStr(), W_OK | X_OK) != 0) {
     return fail(kj::str("cannot write to the folder of the run, ", folder.path, ": ",
         strerror(errno), "; make it writable, or ", otherRuns()));

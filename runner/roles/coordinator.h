@@ -181,8 +181,8 @@ private:
   void take(Seat& seat, Session::SavePartParams::Reader piece);
   // Returns how long the run has lasted, without breaks.
   double run_s() const;
-  // Fails the job unless the run's folder is in place and can be written, and its disk has room for
-  // what the run writes after `epochsDone` epochs.
+  // Warns of logs that were removed. Fails the job unless the run's folder is in place and can be
+  // written, and its disk has room for what the run writes after `epochsDone` epochs.
   void checkFolder(uint epochsDone);
   // Whether the run's folder still is at its path. Fails the job if it is not.
   bool isInPlace();
@@ -326,9 +326,10 @@ private:
   kj::TimePoint endSaved = begin;  // when the job was saved last at the end of an epoch
   bool hasWeights = false;         // whether a worker has sent the final ones
   kj::String weightsSha256;
-  uint writing = 0;                    // files that writeBeside() has not written yet
-  kj::HashSet<kj::String> badRecords;  // the reasons that were logged already
-  uint epochsChecked = 0;              // after how many epochs checkFolder() was called
+  uint writing = 0;                     // files that writeBeside() has not written yet
+  kj::HashSet<kj::String> badRecords;   // the reasons that were logged already
+  kj::HashSet<kj::String> removedLogs;  // the paths that the user was warned of already
+  uint epochsChecked = 0;               // after how many epochs checkFolder() was called
   TrainingSpeed speed;
   bool lostRole = false;
   bool over = false;  // the job has ended, well or badly. Lost roles no longer count

@@ -224,6 +224,7 @@ bool ListeningCoordinator::run(
     if (canBeSignalled(experiment, options) && job->hasLostRole()) {
       runner::tell(LOST_ROLE_LINE);
     }
+    KJ_IF_MAYBE(end, options.endFailed) (*end)(*failure);
     if (!options.launched) {
       // The failure may be that nothing can be written. The caller still reports the failure.
       kj::runCatchingExceptions([&]() { appendEnding(log, Ending::FAILED, reasonOf(*failure)); });

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kj/debug.h>
+#include <kj/function.h>
 #include <kj/vector.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <system_error>
 
 #include "configs/language/failure.h"
 #include "configs/language/printable.h"
@@ -45,9 +48,19 @@ void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, kj::StringPtr name,
   if (error != 0) failToWrite(name, error, wayOut);
 }
 
-kj::AutoCloseFd openToWrite(kj::StringPtr path, int flags, kj::StringPtr wayOut = otherRuns()) {
-  int fd = ::open(path.cStr(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) failToWrite(path, errno, wayOut);
+[[noreturn]] void failNotRegular(kj::StringPtr path, kj::StringPtr wayOut) {
+  configs::fail("cannot write ", path, ": it exists but is not a regular file; ", wayOut);
+}
+
+kj::AutoCloseFd openToAppend(kj::StringPtr path) {
+  // Opening a FIFO would wait for its reader.
+  constexpr int FLAGS = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+  int fd = ::open(path.cStr(), FLAGS, 0666);
+  int error = errno;
+  struct stat about;
+  bool isThere = ::stat(path.cStr(), &about) == 0;
+  if (isThere && !S_ISREG(about.st_mode)) failNotRegular(path, otherRuns());
+  if (fd < 0) failToWrite(path, error);
   return kj::AutoCloseFd(fd);
 }
 
@@ -101,6 +114,24 @@ Temporary newTemporary(kj::StringPtr path) {
   }
 }
 
+// Returns those names in the folder `path` that do not begin with a dot and that `isTaken` accepts,
+// 2 before 10. Throws if `path` cannot be read.
+kj::Array<kj::String> namesIn(
+    kj::StringPtr path, kj::FunctionParam<bool(kj::StringPtr name)> isTaken) {
+  DIR* dir = ::opendir(path.cStr());
+  if (dir == nullptr) configs::fail("cannot read the folder ", path, ": ", strerror(errno));
+  KJ_DEFER(::closedir(dir));
+  kj::Vector<kj::String> names;
+  while (dirent* entry = ::readdir(dir)) {
+    kj::StringPtr name = entry->d_name;
+    if (!name.startsWith(".") && isTaken(name)) names.add(kj::str(name));
+  }
+  std::sort(names.begin(), names.end(), [](const kj::String& a, const kj::String& b) {
+    return ::strverscmp(a.cStr(), b.cStr()) < 0;
+  });
+  return names.releaseAsArray();
+}
+
 // Names the option of this process's command that chooses another folder for a run.
 kj::StringPtr wayToOtherRuns = "choose another folder with --runs"_kj;
 
@@ -119,7 +150,7 @@ WholeFile::WholeFile(kj::StringPtr path, kj::StringPtr wayOut)
   // The superuser's rename would replace even /dev/null.
   struct stat found;
   if (::stat(this->path.cStr(), &found) == 0 && !S_ISREG(found.st_mode)) {
-    configs::fail("cannot write ", path, ": it exists but is not a regular file; ", wayOut);
+    failNotRegular(path, wayOut);
   }
   removeAbandoned(path);
   auto made = newTemporary(path);
@@ -357,7 +388,7 @@ void removeTornLine(kj::StringPtr path) {
   if (whole < size && ::ftruncate(fd, whole) != 0) failToWrite(path, errno);
 }
 
-LineFile::LineFile(kj::StringPtr path): name(kj::str(path)), fd(openToWrite(path, O_APPEND)) {}
+LineFile::LineFile(kj::StringPtr path): name(kj::str(path)), fd(openToAppend(path)) {}
 
 kj::Maybe<LineFile> LineFile::create(kj::StringPtr path) {
   int fd = ::open(path.cStr(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
@@ -398,18 +429,25 @@ bool isFolder(kj::StringPtr path) {
 }
 
 kj::Array<kj::String> foldersIn(kj::StringPtr path) {
-  DIR* dir = ::opendir(path.cStr());
-  if (dir == nullptr) configs::fail("cannot read the folder ", path, ": ", strerror(errno));
-  KJ_DEFER(::closedir(dir));
-  kj::Vector<kj::String> names;
-  while (dirent* entry = ::readdir(dir)) {
-    kj::StringPtr name = entry->d_name;
-    if (!name.startsWith(".") && isFolder(kj::str(path, "/", name))) names.add(kj::str(name));
-  }
-  std::sort(names.begin(), names.end(), [](const kj::String& a, const kj::String& b) {
-    return ::strverscmp(a.cStr(), b.cStr()) < 0;
+  return namesIn(path, [&](kj::StringPtr name) { return isFolder(kj::str(path, "/", name)); });
+}
+
+kj::Array<kj::String> foldersAndLinksIn(kj::StringPtr path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  auto own = fs::canonical(path.cStr(), error);
+  return namesIn(path, [&](kj::StringPtr name) {
+    auto entry = kj::str(path, "/", name);
+    if (isFolder(entry)) return true;
+    auto target = fs::canonical(entry.cStr(), error);
+    if (error || !fs::is_directory(target, error)) return false;
+    // The link may name a link in `path`, which leads elsewhere.
+    auto named = fs::path(path.cStr()) / fs::read_symlink(entry.cStr(), error);
+    bool isBeside = fs::equivalent(named.parent_path(), own, error) || target.parent_path() == own;
+    bool isAbove =
+        std::mismatch(target.begin(), target.end(), own.begin(), own.end()).first == target.end();
+    return !isBeside && !isAbove;
   });
-  return names.releaseAsArray();
 }
 
 }  // namespace runner

@@ -138,5 +138,9 @@ bool isFolder(kj::StringPtr path);
 // Returns the names of the folders in `path` by name, 2 before 10. Leaves out those that begin with
 // a dot. Throws if `path` cannot be read.
 kj::Array<kj::String> foldersIn(kj::StringPtr path);
+// The same, together with links to folders elsewhere, such as runs that were moved to another disk.
+// Leaves out links to a folder in `path` (like `last`), to `path` and to a folder above it, because
+// what they lead to would be found twice.
+kj::Array<kj::String> foldersAndLinksIn(kj::StringPtr path);
 
 }  // namespace runner

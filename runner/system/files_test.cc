@@ -243,6 +243,18 @@ TEST_CASE(
   CHECK(readFile(path) == "one\ntwo\n");
 }
 
+TEST_CASE("LineFile: refuses what is not a regular file, and does not wait for a FIFO's reader") {
+  auto folder = newFolder();
+  auto fifo = kj::str(folder, "/fifo");
+  KJ_SYSCALL(::mkfifo(fifo.cStr(), 0666));
+  for (auto path: {fifo.asPtr(), folder.asPtr(), "/dev/null"_kj}) {
+    auto failure = kj::runCatchingExceptions([&]() { LineFile file(path); });
+    CAPTURE(path);
+    CHECK(KJ_ASSERT_NONNULL(failure).getDescription().startsWith(
+        kj::str("cannot write ", path, ": it exists but is not a regular file; ")));
+  }
+}
+
 TEST_CASE("whyUnwritable: changes nothing, and refuses a path that is not a regular file") {
   auto folder = newFolder();
   auto path = kj::str(folder, "/whole");

@@ -39,7 +39,7 @@ kj::HashMap<kj::String, size_t> orderIn(kj::StringPtr path) {
 // Returns the names of the folders in `path`: runs of sweeps in the sweeps' order, then the others
 // by name, 2 before 10.
 kj::Array<kj::String> runFoldersIn(kj::StringPtr path) {
-  auto names = foldersIn(path);
+  auto names = foldersAndLinksIn(path);
   auto places = orderIn(path);
   auto placeOf = [&](const kj::String& name) { return places.find(name).orDefault(SIZE_MAX); };
   std::sort(names.begin(), names.end(), [&](const kj::String& a, const kj::String& b) {

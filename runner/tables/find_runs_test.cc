@@ -48,6 +48,23 @@ TEST_CASE("findRuns: sorts the runs below a folder by number, and leaves out lin
   CHECK(findRuns(all)[0].folder == kj::str(all, "/x/2"));
 }
 
+TEST_CASE("findRuns: finds runs behind links to elsewhere, and none twice") {
+  auto moved = addRun("elsewhere/3");
+  addRun("linked/x/1");
+  auto all = folder("linked");
+  auto link = [&](kj::StringPtr target, kj::StringPtr name) {
+    REQUIRE(::symlink(target.cStr(), kj::str(all, "/", name).cStr()) == 0);
+  };
+  link(moved, "x/3");
+  link("../elsewhere", "y");
+  link("3", "x/last");
+  link(kj::str(all, "/x/1"), "x/same");
+  link(all, "x/loop");
+  link("nowhere", "x/broken");
+  CHECK(labelsOf(all) == "x/1 x/3 y/3");
+  CHECK(labelsOf(kj::str(all, "/x")) == "1 3");
+}
+
 TEST_CASE("findRuns: the runs of a sweep come in its order, before other runs in the folder") {
   for (auto name: {"b=1-aa", "b=2-bb", "b=10-cc", "a", "c"}) addRun(kj::str("sweep/", name));
   auto all = folder("sweep");

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "configs/language/failure.h"
+#include "io/checksum.h"
 #include "io/records/mapped_file.h"
 #include "runner/experiment/start_weights.h"
+#include "runner/logs/run_ending.h"
 #include "runner/system/reason.h"
 #include "runner/weights/mxnet_params.h"
 
@@ -71,6 +73,25 @@ kj::Maybe<kj::StringPtr> whyUnreadable(kj::ArrayPtr<const kj::byte> bytes) {
          ".params"_kj;
 }
 
+// Throws if the run around `file` finished with other weights.
+void requireAsRecorded(const WeightsFile& file) {
+  RunFolder folder{kj::str(".")};
+  kj::StringPtr name = file.path;
+  KJ_IF_MAYBE(slash, file.path.findLast('/')) {
+    folder.path = kj::heapString(file.path.slice(0, *slash));
+    name = file.path.slice(*slash + 1);
+  }
+  if (!folder.weights().endsWith(kj::str("/", name))) return;
+  KJ_IF_MAYBE(sha256, recordedWeightsOf(folder)) {
+    KJ_IF_MAYBE(values, valuesIn(file.bytes)) {
+      if (io::sha256Hex(*values) == *sha256) return;
+    }
+    configs::fail(file.path, " has changed since the run wrote it: the SHA-256 of its values is ",
+        "not the one in ", folder.events(), ". `runner run --resume` trains them again from the ",
+        "newest checkpoint. To use the file as it is, copy it to another folder");
+  }
+}
+
 }  // namespace
 
 kj::Maybe<kj::StringPtr> WeightsFile::note(kj::StringPtr name) const {
@@ -97,6 +118,7 @@ WeightsFile openWeights(kj::StringPtr path) {
     KJ_IF_MAYBE(why, whyUnreadable(file.bytes)) configs::fail(file.path, " ", *why);
     configs::fail(file.path, " is not a file of weights: ", reasonOf(*e));
   }
+  requireAsRecorded(file);
   return file;
 }
 

@@ -109,6 +109,27 @@ TEST_CASE("evaluate: needs only the weights, not their run") {
   CHECK(numberIn(outputOf({"evaluate", best, "--json"}), "accuracy") == numberIn(here, "accuracy"));
 }
 
+TEST_CASE("evaluate: refuses weights that have changed since their run wrote them") {
+  auto run = train(MLP, {"train.steps=20"});
+  auto path = kj::str(run.folder, "/weights.safetensors");
+  auto changed = readFile(path);
+  changed[changed.size() - 1] ^= 1;
+  writeFile(path, changed);
+  for (auto& words: {kj::arr(kj::str("evaluate"), kj::str(run.folder)),
+           kj::arr(kj::str("evaluate"), kj::str(path)),
+           kj::arr(kj::str("export"), kj::str(run.folder), kj::str("--to"), kj::str("onnx"),
+               kj::str("--output"), kj::str(run.folder, "/network.onnx"))}) {
+    auto ended = command(KJ_MAP(word, words)->kj::StringPtr { return word; });
+    INFO(ended.errors);
+    CHECK(ended.exitCode != 0);
+    CHECK(contains(ended.errors, kj::str("error: ", path, " has changed since the run wrote it")));
+  }
+  // Elsewhere, it is a file like any other.
+  auto copy = kj::str(newFolder(), "/weights.safetensors");
+  writeFile(copy, changed);
+  outputOf({"evaluate", copy});
+}
+
 TEST_CASE("evaluate: biases that the weights lack can be left out, and nothing else") {
   // The network of MLP, without biases.
   auto folder = newFolder();

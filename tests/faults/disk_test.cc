@@ -103,6 +103,23 @@ TEST_CASE("a disk that takes longer than the silence time-out costs a run nothin
   }
 }
 
+TEST_CASE(
+    "a run that fails while a slow disk takes a checkpoint names the cause, not what follows") {
+  // The first log line is that of step 7.
+  kj::StringPtr settings[] = {"checkpoint.every_steps=5"};
+  ResumableRun run(settings, PROGRAM);
+  // Longer than the launcher waits for a cause.
+  FailingDisk disk("fsync", "/checkpoints/step-", -6000);
+  auto running = run.start();
+  REQUIRE(running->waitForOutput("Epoch"));
+  Command({"rm", kj::str(run.folder, "/events.jsonl")}).wait();
+  auto ended = running->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 1);
+  CHECK(countOf(ended.errors, "error: ") == 1);
+  CHECK(contains(ended.errors, "events.jsonl, was removed or renamed"));
+}
+
 TEST_CASE("a checkpoint that cannot be read is named, and the one before is used") {
   auto trained = ResumableRun(nullptr, PROGRAM).train();
   for (auto name: {"manifest.json", "worker-0.safetensors"}) {
