@@ -212,8 +212,15 @@ kj::String Diagnostics::format(
         "error: ", printable(error->message), "\n",
         wide ? excerpt(span, columns.orDefault(uint(kj::maxValue))) : kj::str(), help));
   }
+  // All may be in options of the command, or in a file that `file` extends.
+  bool isElsewhere = true;
+  for (auto& error: errors) {
+    auto source = error.span.source;
+    if (source == nullptr || source->name == file) isElsewhere = false;
+  }
+  auto in = isElsewhere ? nullptr : kj::str(" in ", printable(file));
   return kj::str(kj::strArray(blocks, ""), errors.size(), errors.size() == 1 ? " error" : " errors",
-      " in ", printable(file), "; ", end, ".\n");
+      in, "; ", end, ".\n");
 }
 
 namespace {

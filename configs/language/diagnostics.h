@@ -103,7 +103,7 @@ public:
   //       help: did you mean `learning_rate`? (kind, learning_rate, momentum, weight_decay)
   //
   // The last line is `1 error in <file>; nothing was started.`, where `end` replaces its second
-  // clause. Every line ends with \n.
+  // clause. `in <file>` is left out if all errors have other places. Every line ends with \n.
   //
   // A span of zero width shows no source line. The carets stand under the place as a terminal shows
   // it: a character may take two columns there, or none. Tabs become spaces. Sentences are

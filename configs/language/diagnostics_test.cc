@@ -104,6 +104,20 @@ TEST_CASE("Diagnostics: a span over several lines is underlined to the end of it
         "2 errors in x.toml; nothing was started.\n");
 }
 
+TEST_CASE("Diagnostics: does not name the file at the end if all errors are elsewhere") {
+  auto x = source("x.toml", "a = 1\n"), y = source("y.toml", "a = 1\n");
+  Diagnostics elsewhere;
+  elsewhere.error(Span{&y, 1, 1, 1, 2}, "wrong");
+  CHECK(elsewhere.format("x.toml").endsWith("\n1 error; nothing was started.\n"));
+  Diagnostics both;
+  both.error(Span{&y, 1, 1, 1, 2}, "wrong");
+  both.error(Span{&x, 1, 1, 1, 2}, "wrong");
+  CHECK(both.format("x.toml").endsWith("\n2 errors in x.toml; nothing was started.\n"));
+  Diagnostics nowhere;
+  nowhere.error(Span(), "wrong");
+  CHECK(nowhere.format("x.toml").endsWith("\n1 error in x.toml; nothing was started.\n"));
+}
+
 TEST_CASE("Diagnostics: prints nothing if there are no errors") {
   CHECK(Diagnostics().format("x.toml") == "");
 }

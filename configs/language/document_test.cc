@@ -319,7 +319,7 @@ TEST_CASE("load: extending a missing file, or extending in a circle, is an error
   1 | extends = '../x.toml'
     |           ^^^^^^^^^^^
   help: a file cannot extend a file that extends it
-1 error in x.toml; nothing was started.
+1 error; nothing was started.
 )");
 
   for (auto odd: {"5", "'..'", "'../../../x'", "'.'", "''", "'c'", "\"a\\u0000b\"", "['y.toml']"}) {
@@ -381,7 +381,7 @@ TEST_CASE("load: a misspelt `extends` is the only error, and `--set extends=…`
   1 | extends=base.toml
     | ^^^^^^^
   help: write it into an experiment file
-1 error in x.toml; nothing was started.
+1 error; nothing was started.
 )");
   CHECK(set.printed() == "a = 1\n");
 }
@@ -394,7 +394,7 @@ TEST_CASE("load: shows a syntax error of an extended file there, and reads the r
   CHECK(loaded.errors() == R"(base.toml:1:3: error: this is not TOML: expected '=', saw '2'
   1 | b 2
     |   ^
-1 error in x.toml; nothing was started.
+1 error; nothing was started.
 )");
   CHECK(!loaded.document->complete);
   CHECK(loaded.printed() == "a = 1\n");
@@ -468,7 +468,7 @@ optimizer = { kind = "adam", rates = [0.1, 1] }
 --set data.note:1:6: error: unknown key
   1 | data.note=
     |      ^^^^
-2 errors in x.toml; nothing was started.
+2 errors; nothing was started.
 )");
 }
 
@@ -508,7 +508,7 @@ TEST_CASE("load: a --set that sets nothing is an error") {
 --set a b:1:3: error: this is not TOML: expected '=', saw 'b'
   1 | a b=c
     |   ^
-8 errors in x.toml; nothing was started.
+8 errors; nothing was started.
 )");
 }
 
@@ -525,7 +525,7 @@ TEST_CASE("load: a --set that is not UTF-8 is an error, with and without quotes"
         "--set name:1:6: error: this is not UTF-8 text\n"
         "  1 | name=\"\xff\"\n"
         "    |      ^\n"
-        "2 errors in x.toml; nothing was started.\n");
+        "2 errors; nothing was started.\n");
 }
 
 TEST_CASE("print: reading the printed text gives the same tree") {

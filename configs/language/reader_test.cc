@@ -130,7 +130,7 @@ TEST_CASE("Reader: the help for a wrong --set works on a command line") {
   1 | train.optimizer.momentum=
     |                          ^
   help: write a number after the `=`
-5 errors in x.toml; nothing was started.
+5 errors; nothing was started.
 )");
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("Reader: the help for a list in an option, where one number is needed,
   1 | train.optimizer.learning_rate=[1]
     |                               ^^^
   help: for one run per value, write --sweep 'train.optimizer.learning_rate=1'
-3 errors in x.toml; nothing was started.
+3 errors; nothing was started.
 )");
 }
 

@@ -3,6 +3,7 @@
 #include <kj/vector.h>
 #include <lmdb.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,6 +29,9 @@ struct Key {
   uint64_t bigEndian;
 };
 
+// A commit after this many bytes keeps the number of dirty pages small.
+constexpr size_t COMMIT_BYTES = size_t(16) << 20;
+
 class Environment {
 public:
   // Messages call the file `name`. `mapBytes` is the size of the address space. MDB_NOLOCK: LMDB's
@@ -48,13 +52,22 @@ public:
     if (result == MDB_SUCCESS) return;
     auto type = isDiskFull(result) ? kj::Exception::Type::OVERLOADED : kj::Exception::Type::FAILED;
     kj::throwFatalException(kj::Exception(type, __FILE__, __LINE__,
-        kj::str("cannot ", doing, " the record database ", name, ": ", mdb_strerror(result),
-            wayOut(result, setting))));
+        kj::str("cannot ", doing, " the record database ", name, ": ",
+            mdb_strerror(isDiskFullNow(result, name) ? ENOSPC : result), wayOut(result, setting))));
   }
 
   // LMDB reports EIO if only a part of a page could be written.
   static bool isDiskFull(int result) {
     return result == ENOSPC || result == EFBIG || result == EIO;
+  }
+
+  // Whether LMDB means a full disk by EIO.
+  static bool isDiskFullNow(int result, kj::StringPtr name) {
+    struct statvfs disk;
+    auto folder = kj::str(".");
+    KJ_IF_MAYBE(slash, name.findLast('/')) folder = kj::heapString(name.slice(0, *slash + 1));
+    return result == EIO && ::statvfs(folder.cStr(), &disk) == 0 &&
+           uint64_t(disk.f_bavail) * disk.f_frsize < COMMIT_BYTES;
   }
 
   static kj::String wayOut(int result, kj::StringPtr setting) {
@@ -81,8 +94,6 @@ public:
   MDB_env* env = nullptr;
 };
 
-// A commit after this many bytes keeps the number of dirty pages small.
-constexpr size_t COMMIT_BYTES = size_t(16) << 20;
 // Address space beyond the end of the file: more than a transaction and its largest record need.
 constexpr size_t MAP_AHEAD_BYTES = size_t(1) << 30;
 constexpr size_t PAYLOAD_BYTES_MAX = size_t(1) << 28;

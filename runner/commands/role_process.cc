@@ -179,7 +179,7 @@ private:
   }
   KJ_IF_MAYBE(own, worker) own->end();
   auto& weights = KJ_ASSERT_NONNULL(view.weightsSha256, "the run ended without weights");
-  commandLine.endWith(reportRun(held.folder, experiment.name, weights, view));
+  commandLine.endWith(reportRun(held.folder, experiment.name, weights, facts.graph.classes, view));
 }
 
 [[noreturn]] void runCoordinatorProcess(

@@ -81,7 +81,7 @@ namespace {
     commandLine.endWith(RUN_FAILED);
   }
   auto& weights = KJ_ASSERT_NONNULL(outcome.weightsSha256, "the run ended without weights");
-  auto code = reportRun(folder, experiment.name, weights, view);
+  auto code = reportRun(folder, experiment.name, weights, facts.graph.classes, view);
   KJ_IF_MAYBE(hint, precisionHint(experiment, facts.graph)) view.say(kj::str(*hint));
   if (tracePath.size() > 0) {
     auto join = [&]() { joinTraces(experiment, folder, tracePath); };

@@ -38,7 +38,7 @@ void reportBrokenRun(const RunFolder& folder, kj::StringPtr name) {
 }
 
 ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr weightsSha256,
-    const SingleRunView& view) {
+    uint classes, const SingleRunView& view) {
   auto run = readRun(folder.path, name);
   auto unwritten =
       kj::runCatchingExceptions([&]() { writeReport(folder.path, run[0].label, run); });
@@ -49,6 +49,7 @@ ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr we
   printTables(run);
   if (unwritten == nullptr) printWhereTablesAre(folder.path);
   KJ_IF_MAYBE(hint, readerHint(run[0].record)) tell(*hint);
+  KJ_IF_MAYBE(hint, lossHint(run[0].record, classes)) tell(*hint);
   printWeights(weightsSha256, folder.path);
   KJ_IF_MAYBE(e, unwritten) kj::throwFatalException(kj::mv(*e));
   return codeOf(run);

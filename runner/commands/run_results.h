@@ -15,11 +15,12 @@ kj::String openingOf(
     const Experiment& experiment, const ModelFacts& facts, const RunFolder& folder);
 
 // Completes the run in `folder`, which has finished: prints its table, says so if its workers have
-// waited for records, prints its weights' hash, and writes its report there. `view` has shown its
-// log. Returns MISSED, and prints why, if the run missed an expectation. If the report cannot be
-// written, throws after everything is printed.
+// waited for records or if it has learned nothing, prints its weights' hash, and writes its report
+// there. The data set has `classes` classes. `view` has shown its log. Returns MISSED, and prints
+// why, if the run missed an expectation. If the report cannot be written, throws after everything
+// is printed.
 ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr weightsSha256,
-    const SingleRunView& view);
+    uint classes, const SingleRunView& view);
 
 // Writes a report of a run that has failed or was interrupted. Prints an error if it cannot be
 // written, unless the folder itself is gone.

@@ -59,9 +59,11 @@ kj::String weightsPathOf(kj::StringPtr path) {
         "FILE --resume` continues a run. best.safetensors in its folder has the best epoch so far, "
         "if checkpoint.keep_best was set");
   }
-  configs::fail(path,
-      " is not a run: it has no events.jsonl. Name the folder of one run, such as "
-      "runs/fashion_mnist_dist_sync/1, or a file of weights");
+  // Of an experiment, `last` is its newest run.
+  auto last = kj::str(path, path.endsWith("/") ? "" : "/", "last");
+  bool hasRuns = ::stat(last.cStr(), &about) == 0;
+  configs::fail(path, " is not a run: it has no events.jsonl. Name the folder of one run, such as ",
+      hasRuns ? last.asPtr() : "runs/fashion_mnist_dist_sync/1"_kj, ", or a file of weights");
 }
 
 kj::String weightsSha256(const StartWeights& start) {

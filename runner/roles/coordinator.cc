@@ -310,7 +310,10 @@ void Job::endMeeting() {
   speed.setValidating(timer.now(), (areTrained || again) && facts.validationRecords > 0);
   tellProgress();
   bool isOver = meeting.point() == MeetingPoint::VALIDATED && !again;
-  if (isOver) epochBegin = meeting.presentStep();
+  if (isOver) {
+    epochBegin = meeting.presentStep();
+    saver.endEpoch();
+  }
   if (isOver) writeConfusion();
   if (isOver && isEndToBeSaved()) meeting.stopNext();
   meeting.end();

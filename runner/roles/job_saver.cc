@@ -113,7 +113,19 @@ bool JobSaver::takeNextEpoch() {
 
 kj::Promise<void> JobSaver::ask(kj::Array<Member::Client> workers, uint64_t furthest) {
   KJ_REQUIRE(!isBusy());
-  return ask(kj::mv(workers), furthest, 0);
+  isAsking = true;
+  return ask(kj::mv(workers), furthest, 0)
+      .then([this]() { isAsking = false; },
+          [this](kj::Exception&& e) {
+            isAsking = false;
+            kj::throwFatalException(kj::mv(e));
+          });
+}
+
+void JobSaver::endEpoch() {
+  // A worker that joined may have moved the end of the epoch to before the step where the workers
+  // had agreed to stop.
+  if (!isAsking) asked = nullptr;
 }
 
 kj::Promise<void> JobSaver::ask(

@@ -40,6 +40,9 @@ public:
   // Waits until a checkpoint that is being written is on disk.
   ~JobSaver() noexcept(false);
 
+  // All workers have met at the end of an epoch. The next one begins without a stop: see StopPoint.
+  void endEpoch();
+
   // Whether the workers were asked to stop at a step that they have not come to.
   bool hasAsked() const { return asked != nullptr; }
   // Whether a checkpoint is asked for, gathered or written.
@@ -102,6 +105,7 @@ private:
   // Where the workers were asked to stop, until they stand still there, or have not agreed.
   // Meanwhile, they may be saved at an earlier step.
   kj::Maybe<uint64_t> asked;
+  bool isAsking = false;  // ask() has not resolved
   bool nextEpoch = false;
   kj::Maybe<Gathering> gathering;
   // The step of the checkpoint that will be gathered when the one before it is on disk.

@@ -293,6 +293,23 @@ TEST_CASE("JobSaver: leaves the checkpoint to the next epoch if this one ends to
   CHECK_FALSE(job.saver->takeNextEpoch());
 }
 
+TEST_CASE("JobSaver: forgets a stop that the workers do not come to, because their epoch is over") {
+  TestSaver job("moved");
+  job.ask(4).wait(job.io.waitScope);
+  CHECK(job.saver->isBusy());
+  job.saver->endEpoch();
+  CHECK_FALSE(job.saver->isBusy());
+  // A request that is not answered yet stays.
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  job.workers[1].answersAfter = kj::mv(paf.promise);
+  auto asking = job.ask(4);
+  job.saver->endEpoch();
+  CHECK(job.saver->isBusy());
+  paf.fulfiller->fulfill();
+  asking.wait(job.io.waitScope);
+  CHECK(job.saver->isBusy());
+}
+
 TEST_CASE("JobSaver: saves nothing before every worker has begun its first epoch") {
   TestSaver job("early");
   // A worker that still makes its program.

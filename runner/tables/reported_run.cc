@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 #include <kj/map.h>
 #include <kj/vector.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -372,11 +373,24 @@ kj::Maybe<kj::String> readerHint(const RunRecord& record) {
     if (!(share >= READER_BOUND_MIN) || waited_s < WAITED_S_MIN) return nullptr;
     return kj::str("hint: the run was reader-bound: workers waited for records during ",
         fixedPoint(100 * share, 0),
-        " % of their step time. If data.reader_threads is set and cores are free, raise it. If the "
-        "pixels fit into memory, data.encoding = \"raw\" saves the decoding. Smaller images "
-        "(data.resize_short_side) always help");
+        " % of their step time. If data.reader_threads is set and cores are free, raise it. Images "
+        "in data.encoding = \"raw\" need no decoding, if their pixels fit into memory. Smaller "
+        "images (data.resize_short_side) always help");
   }
   return nullptr;
+}
+
+kj::Maybe<kj::String> lossHint(const RunRecord& record, uint classes) {
+  if (record.epochRecords.size() < 2) return nullptr;
+  // A network that has learned anything is below this share.
+  constexpr double SHARE = 0.998;
+  double guessing = ::log(classes);
+  double loss = record.epochRecords.back().trainLoss;
+  if (!(loss > SHARE * guessing)) return nullptr;
+  return kj::str("hint: the network has learned nothing: its training loss in the last epoch, ",
+      figureText(loss, 2), ", is that of guessing among ", classes, " classes (",
+      figureText(guessing, 2), ") or larger. Often, pixels from 0 to 255 are too large (set ",
+      "data.augment.scale, or mean and deviation), or the learning rate is");
 }
 
 }  // namespace runner

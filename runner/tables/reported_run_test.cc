@@ -83,6 +83,22 @@ TEST_CASE("readerHint: reports that workers waited for records, if that took lon
   CHECK(readerHint(RunRecord()) == nullptr);
 }
 
+TEST_CASE("lossHint: reports a training loss that is not smaller than that of guessing") {
+  auto reading = run();
+  auto& epochs = reading.record.epochRecords;
+  epochs.back().trainLoss = 2.28;
+  CHECK(lossHint(reading.record, 10) == nullptr);
+  epochs.back().trainLoss = 2.303;
+  CHECK(KJ_ASSERT_NONNULL(lossHint(reading.record, 10))
+            .startsWith("hint: the network has learned nothing: its training loss in the last "
+                        "epoch, 2.30, is that of guessing among 10 classes (2.30) or larger. "));
+  CHECK(lossHint(reading.record, 20) == nullptr);
+  // One epoch may be too short to learn anything.
+  auto last = kj::mv(epochs.back());
+  epochs = kj::arr(kj::mv(last));
+  CHECK(lossHint(reading.record, 10) == nullptr);
+}
+
 TEST_CASE("meanEpoch_s: leaves out the first epoch, which warms up, unless it is the only one") {
   auto all = run();
   CHECK(meanEpoch_s(all.record) == 2);
