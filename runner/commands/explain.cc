@@ -10,6 +10,7 @@
 #include "runner/logs/role_names.h"
 #include "runner/roles/batches.h"
 #include "runner/roles/store_updater.h"
+#include "runner/system/machine.h"
 #include "runner/tables/terminal_table.h"
 #include "runner/text/fitted_text.h"
 #include "runner/text/numbers.h"
@@ -309,6 +310,17 @@ kj::String hostsAndRoles(const ClusterConfig& cluster) {
   return kj::strArray(lines, "");
 }
 
+// Returns a sentence if this machine has fewer cores than threads that compute.
+kj::String crowd(const ClusterConfig& cluster) {
+  uint64_t threads = 0;
+  for (auto& device: cluster.devices) threads += isGpu(device) ? 0 : cluster.threadsPerWorker;
+  threads *= cluster.workers;
+  auto cores = thisMachine().cores;
+  if (!cluster.isHere() || threads <= cores) return nullptr;
+  return kj::str(threads, " threads of workers share the ", counted(cores, "core"),
+      " of this machine. More threads than cores do not make an epoch faster\n");
+}
+
 }  // namespace
 
 kj::String explain(
@@ -335,7 +347,7 @@ kj::String explain(
       grouped(facts.validationRecords), " validation records; ", experiment.globalBatchSize(),
       " images per step, ", fixedPoint(perEpoch, 2), " steps per epoch, ",
       grouped(facts.steps(experiment)), " steps in all\n", views(experiment.data), bits(experiment),
-      precision(experiment, facts.graph));
+      crowd(cluster), precision(experiment, facts.graph));
   return kj::str("# every value used\n\n", loaded.resolved, "\n# roles\n\n", form.lines(roles),
       "\n# layers\n\n", layers(facts.graph, form), "\n# updates\n\n",
       updates(experiment, facts, form), "\n# store\n\n",

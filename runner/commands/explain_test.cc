@@ -58,6 +58,16 @@ TEST_CASE("explain: says which roles each host has") {
       "host d: worker 3\n"));
 }
 
+TEST_CASE("explain: says that threads outnumber the cores of this machine") {
+  constexpr auto SENTENCE = "16384 threads of workers share the "_kj;
+  kj::StringPtr settings[] = {
+      "cluster.workers=256", "cluster.threads_per_worker=64", "data.batch_size=1"};
+  CHECK(contains(planOf("configs/fashion_mnist_dist_sync.toml", nullptr, settings), SENTENCE));
+  kj::StringPtr elsewhere[] = {"cluster.workers=256", "cluster.threads_per_worker=64",
+      "data.batch_size=1", "cluster.launcher=manual"};
+  CHECK(!contains(planOf("configs/fashion_mnist_dist_sync.toml", nullptr, elsewhere), SENTENCE));
+}
+
 TEST_CASE("explain: says where the roles listen, and what the launcher does not use") {
   auto check = [](std::initializer_list<kj::StringPtr> settings, kj::StringPtr words) {
     auto plan = planOf(

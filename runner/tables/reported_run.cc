@@ -389,8 +389,8 @@ kj::Maybe<kj::String> lossHint(const RunRecord& record, uint classes) {
   if (!(loss > SHARE * guessing)) return nullptr;
   return kj::str("hint: the network has learned nothing: its training loss in the last epoch, ",
       figureText(loss, 2), ", is that of guessing among ", classes, " classes (",
-      figureText(guessing, 2), ") or larger. Often, pixels from 0 to 255 are too large (set ",
-      "data.augment.scale, or mean and deviation), or the learning rate is");
+      figureText(guessing, 2), ") or larger. Often the learning rate is too large, or the pixels ",
+      "are not scaled (data.augment.scale, or mean and deviation)");
 }
 
 }  // namespace runner
