@@ -54,8 +54,8 @@ void readRange(configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc,
   most = numbers[1];
 }
 
-// Reads what makes crops of many sizes. The resolved experiment leaves these keys out if the file
-// has none of them.
+// Reads the keys for crops of random sizes. The resolved experiment leaves these keys out if the
+// file has none of them.
 void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
   bool resizes = reader.has("crop_area");
   bool hasAny = resizes || reader.has("crop_aspect") || reader.has("centre_crop");
@@ -63,10 +63,10 @@ void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
   constexpr configs::RealLimits SHARES = {.above = 0, .atMost = 1};
   double areaMin = 0.08, areaMax = 1;
   readRange(reader, "crop_area",
-      "The least and the largest share of the image's area that a training crop has. Each crop is "
-      "drawn anew, and then resized to `crop` × `crop` pixels. [0.08, 1] is usual for ImageNet "
-      "(Szegedy et al. 2015, arXiv 1409.4842). By default, crops have `crop` × `crop` pixels of "
-      "the stored image.",
+      "The least and the largest share of the image's area that a training crop has. The share of "
+      "each crop is drawn at random, and the crop is then resized to `crop` × `crop` pixels. "
+      "[0.08, 1] is usual for ImageNet (Szegedy et al. 2015, arXiv 1409.4842). By default, crops "
+      "have `crop` × `crop` pixels of the stored image.",
       SHARES, areaMin, areaMax);
   config.aspectMin = 0.75;
   config.aspectMax = 4 / 3.0;
@@ -101,8 +101,8 @@ void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
   }
 }
 
-// Reads what changes colours in training. The resolved experiment leaves out the keys that the file
-// does not have.
+// Reads the keys that change colours in training. The resolved experiment leaves out the keys that
+// the file does not have.
 ColourRanges readColours(configs::Reader& reader) {
   constexpr configs::RealLimits SPREADS = {.atLeast = 0, .atMost = 1};
   auto read = [&](kj::StringPtr key, kj::StringPtr doc) {

@@ -1,4 +1,4 @@
-// io/augment_config.h: the table `augment` of [data]: what is done to each image before it enters a
+// io/augment_config.h: the table `augment` of [data]: how each image is changed before it enters a
 // batch.
 #pragma once
 
@@ -24,7 +24,7 @@ enum class Mirror { NEVER, RANDOM, ALTERNATE };
 // The side of an image, in pixels. The largest one is that of a square of IMAGE_PIXELS_MAX.
 constexpr configs::IntegerLimits SIDES = {0, 8192};
 
-// By how much the colours of training images change at random. 0: not at all.
+// How much the colours of training images vary at random. 0: not at all.
 struct ColourRanges {
   // Factors are drawn from 1 - x to 1 + x.
   double brightness = 0;

@@ -34,7 +34,7 @@ kj::String sha256Hex(kj::ArrayPtr<const kj::byte> bytes) {
 }
 
 uint32_t crc32(kj::ArrayPtr<const kj::byte> bytes, uint32_t before) {
-  // libdeflate takes a null pointer for the wish to begin.
+  // libdeflate interprets a null pointer as a request for the initial value.
   if (bytes.size() == 0) return before;
   return libdeflate_crc32(before, bytes.begin(), bytes.size());
 }

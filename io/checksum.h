@@ -28,9 +28,8 @@ private:
 kj::String sha256Hex(kj::ArrayPtr<const kj::byte> bytes);
 
 // Returns the CRC-32 (as in zlib and PNG) of a sequence of bytes that ends with `bytes`. `before`
-// is the CRC-32 of the bytes in front of these, and 0 if there are none. A CRC-32 is several times
-// as fast as a SHA-256. It reveals accidental damage, but not changes that somebody made on
-// purpose.
+// is the CRC-32 of the bytes before these, and 0 if there are none. A CRC-32 is several times as
+// fast as a SHA-256. It reveals accidental damage, but not changes that somebody made on purpose.
 uint32_t crc32(kj::ArrayPtr<const kj::byte> bytes, uint32_t before = 0);
 
 }  // namespace io

@@ -18,7 +18,7 @@ constexpr configs::Word<TrainingPart> TRAINING_PARTS[] = {
         "one worker with batch W·b reads.",
         TrainingPart::SPLIT},
     {"whole",
-        "Each worker reads all records, in an order of its own. An epoch has W times as many "
+        "Each worker reads all records, each in a different order. An epoch has W times as many "
         "images.",
         TrainingPart::WHOLE},
     {"same", "Each worker reads all records, and all workers read them in the same order.",
@@ -26,8 +26,7 @@ constexpr configs::Word<TrainingPart> TRAINING_PARTS[] = {
 };
 
 constexpr configs::Word<RecordOrder> RECORD_ORDERS[] = {
-    {"shuffled", "Every pass has an order of its own, drawn from `train.seed`.",
-        RecordOrder::SHUFFLED},
+    {"shuffled", "Every pass has a new order, drawn from `train.seed`.", RecordOrder::SHUFFLED},
     {"chunks",
         "Every pass draws chunks of records that are stored one after another, and shuffles the "
         "records of a few chunks at a time. Keeps reading fast if the records do not fit into "
@@ -113,7 +112,7 @@ kj::String paddingBeside(const AugmentConfig& augment) {
   return augment.pad == 0 ? kj::String() : kj::str(" plus ", augment.pad, " on each side");
 }
 
-// Reads what only chunks have. The resolved experiment leaves these keys out otherwise.
+// Reads the keys for order = "chunks". With other orders, the resolved experiment leaves them out.
 Chunks readChunks(configs::Reader& reader, RecordOrder order) {
   constexpr configs::IntegerLimits RECORDS = {1, 1 << 24};
   constexpr configs::IntegerLimits WINDOWS = {1, 1 << 16};
@@ -155,8 +154,8 @@ bool reachesOver(kj::ArrayPtr<const View> views) {
   return false;
 }
 
-// Reads the names of files that say what the images of a folder show. The resolved experiment
-// leaves these keys out if the file does not have them.
+// Reads the names of files that label the images of a folder. The resolved experiment leaves these
+// keys out if the file does not have them.
 void readLabelFiles(configs::Reader& reader, DataConfig& config) {
   config.labels = reader.maybePath("labels",
       "For `image_folder`: a file with one line per image of `source`: `path<TAB>label`, `path "
@@ -227,7 +226,7 @@ void readClasses(configs::Reader& reader, DataConfig& config) {
     for (auto& each: known) isKnown = isKnown || each == name;
     for (auto& each: config.classes.slice(0, i)) isTwice = isTwice || each == name;
     if (isTwice) {
-      reader.error("classes", kj::str("`", name, "` stands in `classes` twice"));
+      reader.error("classes", kj::str("`", name, "` occurs twice in `classes`"));
     } else if (!isKnown) {
       auto help = kj::str("its classes: ", kj::strArray(names, ", "));
       KJ_IF_MAYBE(near, configs::nearest(name, names))
@@ -336,7 +335,7 @@ void readSources(configs::Reader& reader, DataConfig& config) {
   config.validationSource = reader.maybePath("validation_source",
       "For `image_folder`: a folder or an archive with the images for validation, or the address "
       "of one archive. Their folders have the names of the training images' classes, or they have "
-      "labels of their own. Default: the images of `source` that `validation_labels` names, or "
+      "separate labels. Default: the images of `source` that `validation_labels` names, or "
       "else every tenth image.");
   config.validationSourceSpan = reader.span("validation_source");
   KJ_IF_MAYBE(place, config.validationSource) {
@@ -355,7 +354,7 @@ void readSources(configs::Reader& reader, DataConfig& config) {
   }
 }
 
-// Reports what `augment` cannot do with the images of the data set, or together with other keys.
+// Reports settings of `augment` that do not fit the images of the data set, or other keys.
 void checkAugment(configs::Reader& reader, const DataConfig& config) {
   auto& augment = config.augment;
   if (augment.resizes() && config.cache == DataCache::DEVICE) {

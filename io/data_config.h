@@ -13,8 +13,8 @@
 namespace io {
 
 // Which training records a worker reads. SPLIT: in each pass, one worker reads each record. WHOLE:
-// every worker reads all records, in an order of its own. SAME: every worker reads all records, in
-// the order of worker 0. See io/batches/stream.h.
+// every worker reads all records, each in a different order. SAME: every worker reads all records,
+// in the order of worker 0. See io/batches/stream.h.
 enum class TrainingPart { SPLIT, WHOLE, SAME };
 
 // In which order a pass goes over the training records.
@@ -60,7 +60,8 @@ extern const kj::ArrayPtr<const configs::Word<Encoding>> ENCODINGS;
 extern const kj::ArrayPtr<const configs::Word<kj::ArrayPtr<const View>>> VALIDATION_VIEWS;
 extern const kj::ArrayPtr<const View> CENTRE_VIEW;  // the only one of "centre"
 
-// What messages call the settings of a data set: keys of an experiment file, or flags of a command.
+// The names of a data set's settings in messages: keys of an experiment file, or flags of a
+// command.
 struct SettingNames {
   const char* source = "data.source";
   const char* validationSource = "data.validation_source";
@@ -73,7 +74,7 @@ struct SettingNames {
   // record that was left out.
   const char* skip = "set data.on_bad_record = \"skip\"";
   const char* skipped = "on_bad_record = \"skip\"";
-  // One more way to get a missing data set, after those that messages always name: ", or …".
+  // Another way to get a missing data set, which messages add to the usual ones: ", or …".
   const char* otherwise = "";
 };
 
@@ -90,8 +91,8 @@ struct DataConfig {
   kj::Maybe<kj::String> validationSource;
   configs::Span validationSourceSpan;
   // For image folders: files that label the images of `source` and of `validationSource`. If there
-  // is no `validationSource`, `validationLabels` names images of `source`. Null: a labels.tsv in
-  // the place or beside it, or else the folders of the images.
+  // is no `validationSource`, `validationLabels` names images of `source`. Null: a labels.tsv in or
+  // beside that place labels them, or else their folders.
   kj::Maybe<kj::String> labels;
   kj::Maybe<kj::String> validationLabels;
   // For image folders: a file with the names of the classes.
@@ -114,7 +115,8 @@ struct DataConfig {
   ValidationPart validation = ValidationPart::SPLIT;
   kj::ArrayPtr<const View> validationViews = CENTRE_VIEW;
   ViewsAt viewsAt = ViewsAt::EVERY;
-  uint readerThreads;  // that read records ahead, per worker; 0: the steps read them themselves
+  uint readerThreads;  // threads that read records ahead, per worker; 0: the steps read them
+                       // themselves
   bool addsReaders;    // whether training may take more threads than these
   Encoding encoding;
   uint resizeShortSide;  // in pixels, at import; 0: unchanged

@@ -181,7 +181,7 @@ constexpr DatasetKind ROWS[] = {
         &IDX_FOLDER},
     {"image_folder",
         "JPEG and PNG files in `source`: a folder, an archive (such as tar or zip), archives in a "
-        "folder or in an archive, or a RecordIO file of MXNet (.rec), which has labels of its own. "
+        "folder or in an archive, or a RecordIO file of MXNet (.rec), which contains its labels. "
         "Otherwise each image's class is its sub-folder, its line in a file of labels (see "
         "`labels`), or the number in the `.cls` file beside it (WebDataset). Every tenth image is "
         "used for validation, unless `validation_source` or `validation_labels` is set.",

@@ -24,7 +24,7 @@ Strides stridesOf(const ImageView& image) {
   return {1, size_t(s.width) * s.channels, s.channels};
 }
 
-// Where a pixel of the new image lies between two pixels of the old one, along one side.
+// The position of a pixel of the new image between two pixels of the old one, along one side.
 struct Between {
   uint first;
   uint second;

@@ -34,8 +34,8 @@ struct Region {
 // Returns the size of an image for messages, in pixels: width×height, "640×480".
 kj::String sizeOf(ImageShape shape);
 
-// Images with more pixels are refused before memory is taken for them. 64 Mi is twice the largest
-// photograph in ImageNet.
+// Images with more pixels are refused before memory is allocated for them. 64 Mi is twice the
+// largest photograph in ImageNet.
 constexpr size_t IMAGE_PIXELS_MAX = size_t(1) << 26;
 
 // The order of the bytes of an image: planes (C×H×W, as records keep raw images) or pixels (H×W×C,

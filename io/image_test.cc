@@ -11,7 +11,8 @@ TEST_CASE("toPlanes: separates interleaved pixels") {
   CHECK(planes == kj::arrayPtr(expected, 6));
 }
 
-TEST_CASE("resizedShape: the shorter side gets the wanted size, and the longer keeps the ratio") {
+TEST_CASE(
+    "resizedShape: the shorter side gets the requested size, and the longer keeps the ratio") {
   CHECK(resizedShape({3, 375, 500}, 256) == ImageShape{3, 256, 341});
   CHECK(resizedShape({3, 500, 375}, 256) == ImageShape{3, 341, 256});
   CHECK(resizedShape({1, 28, 28}, 32) == ImageShape{1, 32, 32});

@@ -4,7 +4,7 @@ namespace io {
 
 namespace {
 
-// As many names as fit into a sentence.
+// How many names a sentence has.
 constexpr size_t NAMES_MAX = 5;
 
 }  // namespace

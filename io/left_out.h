@@ -1,5 +1,5 @@
-// io/left_out.h: what an import skips: the number, and the names of the first few. Names may come
-// from untrusted archives.
+// io/left_out.h: the items that an import skips: their number, and the names of the first few.
+// Names may come from untrusted archives.
 #pragma once
 
 #include <kj/function.h>

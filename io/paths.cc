@@ -255,7 +255,7 @@ void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes) {
 }
 
 void syncToDisk(int fd) {
-  // Over a network, this may be when a full disk shows.
+  // On a network file system, a full disk may be reported only here.
   if (::fsync(fd) != 0) failToWrite(errno);
 }
 

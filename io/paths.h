@@ -21,7 +21,7 @@ kj::StringPtr withoutDot(kj::StringPtr path);
 // Returns `path` without the slashes at its end. "/" stays.
 kj::String withoutSlash(kj::StringPtr path);
 
-// What is at a path. Links are followed.
+// The kind of thing at a path. Links are followed.
 enum class PathKind { NOTHING, FILE, FOLDER };
 PathKind pathKind(kj::StringPtr path);
 
@@ -29,11 +29,11 @@ PathKind pathKind(kj::StringPtr path);
 // Null if it is a file or a folder, if there is nothing, or if that cannot be found out.
 kj::Maybe<kj::String> whyNeither(kj::StringPtr path);
 
-// Returns why it cannot be found out what is at `path`: "Permission denied". Null if that can be
-// found out, or if there is nothing at `path`.
+// Returns why the kind of thing at `path` cannot be determined: "Permission denied". Null if it can
+// be determined, or if there is nothing at `path`.
 kj::Maybe<kj::String> whyUnreadable(kj::StringPtr path);
 
-// Whether `path`, at which there may be nothing yet, is `folder` or lies below it. Links are
+// Whether `path`, at which there may be nothing yet, is `folder` or is below it. Links are
 // followed.
 bool isBelow(kj::StringPtr path, kj::StringPtr folder);
 
@@ -51,15 +51,15 @@ struct Below {
   // Folders that cannot be listed or searched, and links into such folders, with the reason: "a/b
   // (Permission denied)".
   kj::Array<kj::String> unreadable;
-  kj::Array<kj::String> hidden;  // files and folders, but not what is in them
+  kj::Array<kj::String> hidden;  // files and folders, but not the contents of the folders
   kj::Array<kj::String> empty;   // folders with nothing in them
 };
 
 // Lists everything below `folder`. Throws if `folder` itself cannot be listed or searched.
 Below allBelow(kj::StringPtr folder);
 
-// Returns a file's whole content. Throws if it cannot be read. Throws before taking memory if it is
-// larger than `bytesMax`.
+// Returns a file's whole content. Throws if it cannot be read. Throws before it allocates memory if
+// the file is larger than `bytesMax`.
 kj::Array<kj::byte> readFile(kj::StringPtr path, size_t bytesMax);
 
 // Writes all of `bytes` to the open file `fd`. The text of an exception begins with a verb.
@@ -68,9 +68,9 @@ void writeTo(int fd, kj::ArrayPtr<const kj::byte> bytes);
 // verb.
 void syncToDisk(int fd);
 
-// Writes the file at `path`, and replaces what it holds. Throws with the cause.
+// Writes the file at `path`, and replaces its content. Throws with the cause.
 void writeText(kj::StringPtr path, kj::StringPtr text);
-// The same, and returns when the content is on disk.
+// Does the same, and returns when the content is on disk.
 void writeSynced(kj::StringPtr path, kj::StringPtr text);
 
 // Renames the file or folder `from` to `to`, and returns when the new name is on disk. A crash

@@ -16,7 +16,7 @@ TEST_CASE("baseName, folderName: cut at the last slash") {
   CHECK(folderName("c") == "");
 }
 
-TEST_CASE("allBelow: follows links, and names what is hidden, empty, or of another kind") {
+TEST_CASE("allBelow: follows links, and names entries that are hidden, empty, or of another kind") {
   Scratch scratch;
   scratch.write("f/b/x.jpg", kj::StringPtr("1").asBytes());
   REQUIRE(::symlink("b/x.jpg", scratch.path("f/a.jpg").cStr()) == 0);

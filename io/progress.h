@@ -8,7 +8,7 @@
 
 namespace io {
 
-// Called now and then during long work ("downloading cifar-10-binary.tar.gz, bytes", 12000000,
+// Called from time to time during long work ("downloading cifar-10-binary.tar.gz, bytes", 12000000,
 // 170052171). A total of 0 means unknown. `what` names the unit.
 using Progress = kj::Function<void(kj::StringPtr what, uint64_t done, uint64_t total)>;
 
@@ -17,7 +17,7 @@ inline Progress unheard() {
   return [](kj::StringPtr, uint64_t, uint64_t) {};
 }
 
-// Work on many records calls it once per so many records.
+// Work on many records calls it once per this number of records.
 constexpr uint64_t RECORDS_PER_REPORT = 1000;
 
 }  // namespace io

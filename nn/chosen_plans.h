@@ -1,6 +1,6 @@
 // nn/chosen_plans.h: which plans the devices of this process have chosen, where a device has
-// several plans for one computation. The bits of the results depend on the plans, so a run that
-// goes on must choose the same ones.
+// several plans for one computation. The bits of the results depend on the plans, so a resumed run
+// must choose the same ones.
 #pragma once
 
 #include <kj/array.h>
@@ -16,13 +16,13 @@ struct ChosenPlan {
   kj::String name;     // of the plan
 };
 
-// Asks for these plans, which a run has computed with so far. Call it before programs are made.
+// Asks for the plans with which a run has computed so far. Call it before programs are made.
 void wantPlans(kj::Array<ChosenPlan> plans);
 
 // Returns the plan that wantPlans() has asked for. Null if there is none for this problem. A device
 // calls it before it chooses.
 kj::Maybe<kj::String> wantedPlan(kj::StringPtr problem);
-// Notes which plan a device has chosen. `name` differs from wantedPlan() if the device does not
+// Records which plan a device has chosen. `name` differs from wantedPlan() if the device does not
 // have that plan.
 void noteChosenPlan(kj::StringPtr problem, kj::StringPtr name);
 

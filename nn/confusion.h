@@ -1,4 +1,4 @@
-// nn/confusion.h: counts which classes a network takes for which.
+// nn/confusion.h: counts which classes a network confuses.
 #pragma once
 
 #include <kj/array.h>

@@ -18,7 +18,7 @@ struct Order {
   uint segment;
 };
 
-// What the other devices were asked for since all had done everything, and how far each is.
+// The orders for the other devices since all devices were last idle, and how many each has done.
 struct Orders {
   kj::Vector<Order> all;
   kj::Array<size_t> done;  // of each device but the first
@@ -60,7 +60,7 @@ public:
     }
     {
       auto lock = orders.lockExclusive();
-      // Those of one batch: a step allocates nothing.
+      // Reserves room for the orders of one batch, so that a step does not allocate.
       lock->all.reserve(graph.segments.size() + 1);
       lock->done = kj::heapArray<size_t>(devices.size() - 1);
       for (auto& count: lock->done) count = 0;
@@ -148,7 +148,7 @@ private:
     Range rows;
   };
 
-  // Has every device do it; returns when the first has.
+  // Gives the order to every device. Returns when the first device has done it.
   void carryOut(Order order) {
     orders.lockExclusive()->all.add(order);
     carryOut(order, devices[0]);
@@ -188,7 +188,7 @@ private:
             return now.all[now.done[other]];
           });
       KJ_IF_MAYBE(order, next) {
-        // What a thread throws reaches nobody before the thread is joined.
+        // An exception of a thread would be noticed only when the thread is joined.
         auto problem = kj::runCatchingExceptions([&]() { carryOut(*order, devices[other + 1]); });
         auto lock = orders.lockExclusive();
         KJ_IF_MAYBE(exception, problem) {

@@ -17,8 +17,8 @@ struct RowShare {
   Range rows;
 };
 
-// Divides a batch among programs, and gathers what they computed. It has no threads, and does not
-// ask the programs to work.
+// Divides a batch among programs, and gathers their results. It has no threads, and does not run
+// the programs.
 class RowShares {
 public:
   // Adds a program. Call it in the order of the rows, which together make a batch. All programs
@@ -31,7 +31,7 @@ public:
   // Writes the mean of all moving statistics, weighted by rows.
   void averageStatistics(kj::ArrayPtr<float> mean) const;
   void gatherLogits(kj::ArrayPtr<float> all) const;
-  // Shows the moving statistics of each program.
+  // Visits the moving statistics of each program, to save and to restore them.
   void visitStatistics(configs::StateVisitor& visitor) const;
 
 private:
@@ -46,14 +46,14 @@ private:
 // calling thread runs the first device, and one thread runs each of the others. They wait without
 // spinning.
 //
-// What its arrays hold, beyond Program's contract:
+// The content of its arrays, beyond Program's contract:
 //   parameters()  forward(s) copies those of segment s to every device
 //   gradients()   the sum over the devices, added in their order: the same bits every time
 //   statistics()  the mean over the devices, weighted by rows. The next forward copies the array to
 //                 all devices, so the caller may write values to it
 // Batch norm normalizes the rows of each device separately. forward() may return before the other
-// devices have done their part. So after a validation, call result() before parameters are
-// overwritten.
+// devices have done their part. So after a validation, result() must be called before
+// parameters are overwritten.
 //
 // The next call that waits for a device throws the exception of that device: setBatch, backward,
 // result, logits or statistics. The graph must outlive the program.

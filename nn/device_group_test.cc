@@ -14,8 +14,8 @@ namespace {
 
 enum class With { NOTHING, BATCH_NORM, DROPOUT };
 
-// A convolution, tanh, and two dense layers: several segments. Batch norm stands behind the
-// convolution, dropout between the dense layers.
+// A convolution, tanh, and two dense layers: several segments. Batch norm follows the convolution,
+// and dropout is between the dense layers.
 Graph smallGraph(With more) {
   configs::Diagnostics diagnostics;
   GraphBuilder builder({1, 6, 6}, diagnostics);
@@ -105,7 +105,7 @@ TEST_CASE("rowsOf: devices get equal slices one after another, and the last also
   CHECK_THROWS(rowsOf(0, 3, 2));
 }
 
-TEST_CASE("DeviceGroup: several devices compute what one does, up to the order of sums") {
+TEST_CASE("DeviceGroup: several devices compute the same as one, up to the order of sums") {
   auto graph = smallGraph(With::NOTHING);
   for (uint images: {8, 11}) {
     Data data(graph, images);
@@ -129,7 +129,7 @@ TEST_CASE("DeviceGroup: several devices compute what one does, up to the order o
   }
 }
 
-TEST_CASE("DeviceGroup: dropout takes away the same elements of each row as on one device") {
+TEST_CASE("DeviceGroup: dropout removes the same elements of each row as on one device") {
   auto graph = smallGraph(With::DROPOUT);
   Data data(graph, 11);
   auto one = CPU.lower(graph, {.batchSize = 11});

@@ -1,4 +1,4 @@
-// nn/dropout.h: which elements a Dropout takes away. All backends follow this rule.
+// nn/dropout.h: which elements a Dropout removes. All backends follow this rule.
 #pragma once
 
 // Compilers for devices and for newer instruction sets read this file too: no KJ, and nothing that
@@ -9,7 +9,8 @@
 
 namespace nn {
 
-// What one Dropout node takes away from one row: the elements whose number is below the threshold.
+// The elements that one Dropout node removes from one row: those whose number is below the
+// threshold.
 //
 // An element's number is 24 bits of a hash of the two keys and the element's index. The hash uses
 // 32-bit operations only, so it costs about ten vector instructions per vector:
@@ -27,7 +28,7 @@ struct DropoutMask {
 // the row's place in the batch, nor on the backend.
 DropoutMask dropoutMask(double rate, uint64_t draw, unsigned node);
 
-// Whether `mask` takes away element `index` of the row, counted as C×H×W.
+// Whether `mask` removes element `index` of the row, counted as C×H×W.
 [[gnu::always_inline]] HOST_DEVICE bool isDropped(const DropoutMask& mask, uint32_t index) {
   uint32_t h = index ^ mask.first;
   h = (h ^ h >> 16) * 0x7feb352du;

@@ -8,7 +8,7 @@
 
 namespace nn {
 
-// Sums, statistics, parameters and the loss are float32 whatever the values are.
+// Sums, statistics, parameters and the loss are always float32.
 enum class Element : uint8_t { FLOAT32, BFLOAT16, FLOAT16 };
 
 static constexpr size_t bytesOf(Element element) {

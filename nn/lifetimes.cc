@@ -8,7 +8,7 @@ namespace nn {
 
 namespace {
 
-// Inserts `tenant` behind all that have its offset or a lower one.
+// Inserts `tenant` after all tenants that have its offset or a lower one.
 void insert(kj::Vector<Tenant*>& placed, Tenant* tenant) {
   auto behind = std::upper_bound(
       placed.begin(), placed.end(), tenant, [](auto* a, auto* b) { return a->offset < b->offset; });

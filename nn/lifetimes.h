@@ -27,7 +27,7 @@ struct Tenant {
 };
 
 // Sets the offsets, multiples of `alignment`, so that tenants that live at the same moment do not
-// overlap. Returns the bytes needed. Big ones come first, each at the lowest place that is free.
+// overlap. Returns the bytes needed. Large tenants are placed first, each at the lowest free place.
 size_t pack(kj::ArrayPtr<Tenant* const> tenants, size_t alignment);
 
 }  // namespace nn

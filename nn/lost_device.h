@@ -5,9 +5,9 @@ namespace nn {
 
 // Both functions can be called from any thread.
 
-// Notes that a device, or its driver, has failed. Its memory is lost, and it can do nothing more
-// for this process. Another process may be able to use it. Call it before the exception that says
-// what happened is thrown.
+// Records that a device, or its driver, has failed. Its memory is lost, and it can do nothing more
+// for this process. Another process may be able to use it. Call it before you throw the exception
+// about the failure.
 void noteLostDevice();
 bool hasLostDevice();
 

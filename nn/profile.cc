@@ -6,7 +6,7 @@ namespace nn {
 
 namespace {
 
-// Keeps what one lane writes out of the cache lines that another one does.
+// Keeps the counters of different lanes in different cache lines.
 constexpr size_t GAP = 8;
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace nn {
 // clock. The profile must outlive the program. Read it between steps only: each lane writes its own
 // numbers without a lock.
 //
-// What is computed in one pass counts as one node's time. For instance, an activation that is
-// applied to the output of a convolution in place has no time of its own.
+// Nodes that are computed in one pass count as one. For instance, an activation that is applied in
+// place to the output of a convolution has no separate time.
 class Profile {
 public:
   enum Direction { FORWARD, BACKWARD };

@@ -1,5 +1,5 @@
-// nn/program.h: what a backend makes of a graph: memory, and segments that run forward and
-// backward.
+// nn/program.h: the interface of a backend: programs, with their memory, and segments that run
+// forward and backward.
 #pragma once
 
 #include <kj/array.h>
@@ -32,7 +32,7 @@ struct BatchResult {
     inTopK += other.inTopK;
   }
 
-  // Means over the images. Not a number without images.
+  // Means over the images. NaN if there are no images.
   double meanLoss() const { return lossSum / images; }
   double accuracy() const { return double(correct) / images; }
   double topKAccuracy() const { return double(inTopK) / images; }
@@ -40,7 +40,7 @@ struct BatchResult {
 
 class ValueRules;  // see value_rules.h
 
-// A batch of N stored images. A row whose label is -1 becomes zeros, whatever `rows` says.
+// A batch of N stored images. A row whose label is -1 becomes zeros, regardless of `rows`.
 struct RawBatch {
   kj::ArrayPtr<const kj::byte> images;  // N×C×H×W, those of the rows; empty if images are kept
   kj::ArrayPtr<const RawRow> rows;      // N; `image` counts only if images are kept
@@ -58,9 +58,9 @@ public:
   // when the call returns.
   virtual void keep(uint64_t first, kj::ArrayPtr<const kj::byte> images) = 0;
 
-  // Sets the batch of the next forward(…, 0). The caller may do so once it has asked all segments
-  // of the step before to go forward: the batch may travel while the program still works on that
-  // step. `batch.images` must stay unchanged until awaitBatch(). The rest is copied.
+  // Sets the batch of the next forward(…, 0). The caller may do so once it has called forward() for
+  // all segments of the previous step: the batch may be copied while the program still works on
+  // that step. `batch.images` must stay unchanged until awaitBatch(). The rest is copied.
   virtual void setBatch(const RawBatch& batch) = 0;
   virtual void awaitBatch() = 0;
 };
@@ -79,7 +79,7 @@ public:
 };
 
 // A graph lowered for one batch size on one device. The program allocates all its memory when it is
-// made, and none during a step. Libraries that it calls may allocate memory of their own.
+// made, and none during a step. Libraries that it calls may allocate memory.
 //
 // Called by one thread. One step:
 //   setBatch, forward(TRAIN, 0 … S-1), result, backward(S-1 … 0).
@@ -103,11 +103,11 @@ public:
   // moving statistics too.
   //
   // From then on, parameters() and statistics() first fetch newer values from the device. The next
-  // step() or forward(0) begins with what they hold, including what the caller wrote there.
+  // step() or forward(0) begins with their content, including values that the caller wrote.
   virtual kj::Maybe<Trainer&> trainBy(const ValueRules& rules) { return nullptr; }
 
-  // Sets N×C×H×W pixels, N labels, and N numbers that decide which elements dropout takes away from
-  // each row. A row with label -1 does not count. The same number takes away the same elements.
+  // Sets N×C×H×W pixels, N labels, and N numbers that decide which elements dropout removes from
+  // each row. A row with label -1 does not count. The same number removes the same elements.
   // `draws` may be empty for a graph without dropout, and for validation. All three must stay
   // unchanged until the last backward of the step.
   virtual void setBatch(kj::ArrayPtr<const float> pixels, kj::ArrayPtr<const int32_t> labels,
@@ -128,9 +128,9 @@ public:
   // The result of the last forward pass. Throws if there was none, as logits() does.
   virtual BatchResult result() const = 0;
 
-  // Shows what the program keeps from step to step: its moving statistics, and if it updates its
-  // parameters itself, these and what the updates keep. Waits for the work. To restore it, call it
-  // before the first step.
+  // Visits the state that the program keeps from step to step, to save and to restore it: its
+  // moving statistics, and if it updates its parameters itself, the parameters and the state of the
+  // updates. Waits for the work. To restore it, call it before the first step.
   virtual void visitState(configs::StateVisitor& visitor) {
     visitor.floats("program.statistics", statistics());
   }
@@ -142,7 +142,7 @@ public:
 };
 
 // Does the backward part of a step, from the last segment to the first. Calls done(segment) as soon
-// as the gradients of that segment are in place, while the work on earlier segments goes on.
+// as the gradients of that segment are in place, while the work on earlier segments continues.
 inline void backwardAll(
     Program& program, uint segments, kj::FunctionParam<void(uint segment)> done) {
   uint next = segments;
@@ -168,19 +168,19 @@ inline void backwardAll(
 //   FP16  on GPUs: as BF16, with IEEE 754 halves. Their range is small, so the backward pass
 //         computes the gradient of ProgramOptions::lossScale times the mean loss of the batch. The
 //         gradients of parameters are converted back to sums at the end.
-//   AUTO  on processors: what automaticPrecision() in nn/cpu/cpu.h says.
+//   AUTO  on processors: the result of automaticPrecision() in nn/cpu/cpu.h.
 enum class Precision { FP32, TF32, BF16, FP16, AUTO };
 
-// What a backend needs to know beside the graph.
+// The settings of a program besides the graph.
 struct ProgramOptions {
   uint batchSize;                         // rows of a batch
   uint threads = 1;                       // threads that share the images of a batch
-  kj::Maybe<Profile&> profile = nullptr;  // where to note what each node takes
+  kj::Maybe<Profile&> profile = nullptr;  // where to record the time of each node
   Precision precision = Precision::FP32;
   float lossScale = 1;         // of FP16
-  bool deterministic = false;  // on GPUs: only what gives the same bits every time
-  // Where gradients() lies: memory of the caller that outlives the program, as many floats as the
-  // graph has parameters. Empty: the program's own memory.
+  bool deterministic = false;  // on GPUs: use only algorithms that give the same bits every time
+  // The memory of gradients(): memory of the caller that outlives the program, as many floats as
+  // the graph has parameters. Empty: the program's own memory.
   kj::ArrayPtr<float> gradients = nullptr;
   uint device = 0;  // which of several GPUs
   // The program makes only forward passes of VALIDATE, and takes less memory. On a processor it has
@@ -195,12 +195,12 @@ struct Backend {
   // The graph must outlive the program.
   kj::Own<Program> (*lower)(const Graph& graph, ProgramOptions options);
   // Lowers for several devices of this kind, by their numbers. They share the rows of a batch as
-  // nn/device_group.h says. Null if the backend has no better way than a DeviceGroup.
+  // nn/device_group.h describes. Null if the backend has nothing better than a DeviceGroup.
   kj::Own<Program> (*lowerGroup)(
       const Graph& graph, kj::ArrayPtr<const uint> devices, ProgramOptions options) = nullptr;
 };
 
-// What a program can be lowered for: a device of a backend.
+// A device of a backend, for which a program can be lowered.
 struct Target {
   const Backend* backend;
   uint device = 0;

@@ -1,4 +1,4 @@
-// nn/raw_images.h: images as they are stored, bytes, and how they become the input of a network.
+// nn/raw_images.h: stored images, as bytes, and how they become the input of a network.
 #pragma once
 
 // Compilers for devices read this file too: no KJ.
@@ -6,8 +6,8 @@
 
 namespace nn {
 
-// What is the same for all images of a run. The input may be smaller or larger than a stored image.
-// With top and left of a RawRow,
+// The settings that all images of a run share. The input may be smaller or larger than a stored
+// image. With top and left of a RawRow,
 //
 //     y[c,i,j] = (x[c, top+i, left+j'] - mean) · factor[c],   j' = j or, mirrored, width-1-j
 //
@@ -29,7 +29,7 @@ struct RawRow {
   // Its number among the images that are kept. On a device: the address of the image, or 0 for a
   // row of zeros.
   uint64_t image;
-  int32_t top, left;  // of the crop in the stored image, in pixels; negative: before it
+  int32_t top, left;  // of the crop in the stored image, in pixels; negative: outside of the image
   uint32_t isMirrored;
 };
 

@@ -35,7 +35,7 @@ void eachRow(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> label
   }
 }
 
-// Computes what Program::result() returns after validation, from the rows of eachRow(). For logits
+// Computes the same as Program::result() after validation, from the rows of eachRow(). For logits
 // that were changed after they left the program.
 BatchResult judge(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels);
 

@@ -47,7 +47,8 @@ private:
   }
 
   void countReaders() {
-    // What a node's reader reads: the node, or what the dropout that is left out reads.
+    // Returns the node that a reader of this node reads: the node, or the input of a dropout that
+    // is left out.
     auto source = kj::heapArray<NodeId>(graph.nodes.size());
     for (NodeId i = 0; i < graph.nodes.size(); ++i) {
       auto& node = graph.nodes[i];
@@ -67,9 +68,9 @@ private:
   bool isAlone(const Unit& unit) const { return readers[unit.output - graph.nodes.begin()] == 1; }
 
   // Lets a max pool apply the activation of the unit before it. With a stride, the pool's output
-  // has fewer values. A function that never falls does not change which value is the largest. Where
-  // it makes several values equal, the pool takes the first of those that were largest before. A
-  // batch norm applies its activation in a pass that it needs anyway.
+  // has fewer values. A monotonic function does not change which value is the largest. If it makes
+  // several values equal, the pool takes the first of those that were largest before. A batch norm
+  // applies its activation in a pass that it needs anyway.
   void takeActivationBefore(Unit& pool) {
     bool isMax = pool.is<Pool>() && pool.node->op.get<Pool>().function == Pool::MAX;
     if (!isMax) return;
@@ -105,7 +106,7 @@ private:
       KJ_CASE_ONEOF(_, Add) {
         if (!fusion.addsResiduals || node.inputs.size() != 2) return false;
         UnitId a = unitOf[node.inputs[0]], b = unitOf[node.inputs[1]];
-        // The other one's value is there when the later one runs.
+        // The other one's value is available when the later one runs.
         auto& unit = units[kj::max(a, b)];
         bool takes = a != b && unit.is<BatchNorm>() && unit.activation == nullptr;
         if (!takes || unit.hasResidual || !isAlone(unit)) return false;
@@ -149,7 +150,7 @@ void markTraining(kj::ArrayPtr<Unit> units) {
   }
 }
 
-// From the loss back to a dense layer, over what works element by element.
+// From the loss back to a dense layer, through ops that work element by element.
 void markLogits(kj::ArrayPtr<Unit> units) {
   auto passesOn = [](const Unit& unit) {
     return unit.is<Activation>() || unit.is<Scale>() || unit.is<Dropout>();

@@ -18,8 +18,8 @@ struct Use {
   uint input;  // index into its inputs
 };
 
-// A node, together with the nodes behind it that the backend applies to its output in the same
-// pass: see Fusion. Validation leaves dropout out: what reads the dropout reads its input.
+// A node, together with later nodes that the backend applies to its output in the same pass: see
+// Fusion. Validation leaves dropout out: readers of the dropout read its input instead.
 struct Unit {
   const Node* node;
   NodeId nodeId;
@@ -31,13 +31,13 @@ struct Unit {
 
   kj::Maybe<const Node&> folded;  // the batch norm that is folded into this convolution
   bool hasResidual = false;       // the second of `inputs` is added to the output
-  // Applied to what the node computes. A max pool may apply that of the unit before it.
+  // Applied to the output of the node. A max pool may apply that of the unit before it.
   kj::Maybe<Activation::Function> activation;
 
   // The loss depends on the unit, and the unit depends on parameters: its own, or those of units
   // before it. So its value has a gradient.
   bool trains = false;
-  // The unit's value stays float32, whatever other values are. This holds for the logits, and for
+  // The unit's value stays float32, regardless of other values. This holds for the logits, and for
   // everything between them and the dense layer that they come from.
   bool staysFloats = false;
 
@@ -47,8 +47,8 @@ struct Unit {
   }
 };
 
-// What a backend can apply to a unit's output in the same pass, where nothing else reads that
-// output.
+// The nodes that a backend can apply to a unit's output in the same pass, if nothing else reads
+// that output.
 struct Fusion {
   // Whether `unit`, which has no activation yet, takes this one.
   bool (*takesActivation)(const Unit& unit, Activation::Function function);

@@ -5,9 +5,9 @@ using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("rpc");
 
 # The parameters of a model are one flat array of float32. Both sides cut it into the same slices,
-# and assign the slices to the servers by the same rule (rpc/placement.h). A slice is named by its
-# number in the whole cut. Its server keeps its values, the optimizer's state and the round, and is
-# the only one who changes them.
+# and assign the slices to the servers by the same rule (rpc/placement.h). A slice is identified by
+# its number among all slices. Its server keeps its values, the optimizer's state and the round, and
+# only the server changes them.
 #
 #     worker                                         server
 #     hello                                     ->   checks mode, workers, placement; opens session
@@ -18,8 +18,8 @@ $Cxx.namespace("rpc");
 #     end of an epoch: pull, all slices         ->   answered at once
 #
 # A worker and a server on one machine may share memory (share). Then pushes and answers go through
-# rings in that memory, each like a pushPull of one slice. Calls do the rest: they begin and end
-# training, refuse wrong pushes, and notice that the other end is gone.
+# rings in that memory, each like a pushPull of one slice. Everything else uses calls: beginning and
+# ending training, refusing wrong pushes, and noticing that the other end was lost.
 #
 # A call carries several slices of its server in ascending order. Its answer has them in the same
 # order, and waits for the slowest of them. Therefore a worker pushes at most about 256 KiB per
@@ -29,30 +29,29 @@ $Cxx.namespace("rpc");
 #
 # In float32, consecutive slices can share a list entry, which holds their values one after the
 # other. Many small slices then cost little more than one large slice. Each side does so where the
-# values lie like that in its memory.
+# values are consecutive in its memory.
 #
 # Values travel as Data: little-endian float32, exactly four bytes per value. Gradients and their
 # answers are encoded as rpc/codec/encoding.h says, which by default is the same. A slice's version
 # is the number of rounds that were applied to it. In dist_sync, where a round takes a gradient from
 # every worker, step v computes on version v. A worker has at most one call in flight per slice.
-# When it asks for a slice again, it has received the former answer. Until then the server keeps the
-# values of that answer as they are.
+# When it asks for a slice again, it has received the previous answer. Until then the server does
+# not change the values of that answer.
 #
 # A wrong call is answered by an exception and changes nothing, not even slices for which it was
 # right. A call is wrong if it names an unknown slice, has a wrong size or a step that is not the
 # worker's next, or if its slices do not ascend. Calls cannot be cancelled: a gradient that was
-# received counts, even if its worker is gone.
+# received counts, even if its worker was lost.
 
 interface ShardService {
   hello @0 (rank :UInt32, workers :UInt32, mode :Text, placement :UInt64, shard :UInt32,
       since :UInt64) -> (session :ShardSession);
-  # Opens the session of worker `rank` (from 0) of `workers`. `mode` says how pushes are counted and
-  # what travels. `placement` is Placement::digest(). `shard` is the server that the worker wants to
-  # reach. Refused if any of them differs from what the server was started with.
-  # `since` is the step at which the worker has become a member of the job, 0 at the beginning. By
-  # it, the server refuses a lost worker whose place another worker has taken.
-  # A further hello of the same rank ends its former session. With it, a worker comes back after its
-  # connection broke.
+  # Opens the session of worker `rank` (from 0) of `workers`. `mode` describes how pushes are
+  # counted and encoded. `placement` is Placement::digest(). `shard` is the server that the worker
+  # wants to reach. Refused if any of them differs from what the server was started with.
+  # `since` is the step at which the worker has become a member of the job, 0 at the beginning. With
+  # it, the server refuses a lost worker whose place another worker has taken. Another hello of the
+  # same rank ends the former session. A worker reconnects with it after its connection broke.
 
   counts @1 () -> (pushed :UInt64, dropped :UInt64, staleness :List(UInt64));
   # Returns three counts over all slices since the beginning:
@@ -64,7 +63,7 @@ interface ShardService {
 }
 
 interface ShardSession {
-  # The calls of one worker. All are refused once a further hello of its rank was answered.
+  # The calls of one worker. All are refused once another hello of its rank was answered.
 
   initialize @0 (values :List(SliceFloats));
   # Sets the first values of slices, their version 0. Only rank 0 calls it, once per slice. After a
@@ -79,8 +78,8 @@ interface ShardSession {
 
   pushPull @3 (step :UInt64, gradients :List(SliceFloats)) -> (values :List(Versioned));
   # Pushes this worker's gradients for `step` (from 0), summed over its batch. Returns the values
-  # after the rounds that these gradients count for. After a broken connection, a worker repeats
-  # whatever was not answered. A slice whose step was pushed before is answered, but not counted
+  # after the rounds that these gradients count for. After a broken connection, a worker repeats all
+  # calls that were not answered. A slice whose step was pushed before is answered, but not counted
   # again.
   # dist_sync: a round takes one gradient from every worker, and adds them in rank order whatever
   # order they arrive in. dist_async: every gradient is a round by itself, answered at once.
@@ -89,11 +88,11 @@ interface ShardSession {
   share @5 (memory :Descriptor) -> (memory :Descriptor, bell :Descriptor);
   # Shares the worker's `memory` with the server. From here on pushes come through rings in it
   # instead of pushPull. Their answers name places in the server's memory, which the worker maps to
-  # read. rpc/shared_memory/shared_layout.h says what lies where. `bell` is an eventfd: the worker
+  # read. rpc/shared_memory/shared_layout.h describes the layout. `bell` is an eventfd: the worker
   # rings it when it has written pushes while the server sleeps.
-  # The answer has neither `memory` nor `bell` if the descriptor does not come through, because the
-  # worker is on another machine. Then nothing has changed. The server refuses memory whose size
-  # differs from what both ends compute, or may still change.
+  # The answer has neither `memory` nor `bell` if the descriptor does not arrive, because the worker
+  # is on another machine. Then nothing has changed. The server refuses memory whose size differs
+  # from what both ends compute, or may still change.
 
   watch @6 ();
   # May be called after share(). Never returns. If a push that came through the ring is wrong, the
@@ -107,7 +106,7 @@ interface ShardSession {
 }
 
 interface Descriptor {
-  # A file descriptor that travels beside a message, on a Unix socket.
+  # A file descriptor that is passed beside a message, on a Unix socket.
 }
 
 struct SliceFloats {

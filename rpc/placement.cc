@@ -9,8 +9,8 @@ namespace rpc {
 
 namespace {
 
-// Within a key, slices begin at multiples of 64 bytes, so their loops have whole vectors and cache
-// lines.
+// Within a key, slices begin at multiples of 64 bytes, so that loops process whole vectors and
+// cache lines.
 constexpr uint64_t PIECE_FLOATS = 16;
 
 // Equal slices of a 64th of the model keep the largest share below 1.1/S for up to 11 servers, even
@@ -106,7 +106,7 @@ SliceRange Placement::slicesOf(uint64_t begin, uint64_t end) const {
 }
 
 // The version of the messages in kvstore.capnp. Increase it when the meaning of a field changes.
-// Then another binary is refused with a message that says so.
+// Then binaries with different versions refuse each other with a clear message.
 constexpr uint64_t PROTOCOL = 2;
 
 uint64_t Placement::digest() const {

@@ -1,5 +1,5 @@
-// rpc/rounds.h: whose pushes make an update, when a push is answered, what travels, and who makes
-// the update. Pure.
+// rpc/rounds.h: which pushes make an update, when a push is answered, how messages are encoded, and
+// who makes the update. Pure.
 #pragma once
 
 #include <kj/array.h>
@@ -15,8 +15,8 @@ namespace rpc {
 
 using kj::uint;
 
-// What both ends know of a mode: its row in the table of modes, with the keys of the file and the
-// number of workers filled in.
+// The rule of a mode, which both ends know: its row in the table of modes, with the keys of the
+// file and the number of workers filled in.
 struct Rounds {
   enum Counted {
     // A round takes one push of every worker, and adds them in rank order.
@@ -24,14 +24,14 @@ struct Rounds {
     // A round takes one push of each of the first `aggregate` workers, if it was computed on the
     // values before the round. Later pushes are dropped and counted (backup workers: Chen et al.
     // 2016, arXiv 1604.00981). A worker that rests counts as a push. Otherwise two workers could
-    // wait for each other for ever, on two slices.
+    // wait for each other forever, on two slices.
     FIRST,
     // A round takes any `aggregate` pushes that were computed on the values before it, and adds
     // them as they come. Later pushes are dropped and counted. A push is answered when its round is
-    // applied. It is answered at once if there are fewer workers than `aggregate` or while a worker
-    // rests, because then one worker may have to fill a round alone. (This is TensorFlow's
-    // SyncReplicasOptimizer, r1.3, without its tokens. Each slice would have tokens of its own, so
-    // two workers could wait for each other for ever.)
+    // applied. It is answered immediately if there are fewer workers than `aggregate` or while a
+    // worker rests, because then one worker may have to fill a round alone. (This is TensorFlow's
+    // SyncReplicasOptimizer, r1.3, without its tokens. Each slice would need separate tokens, so
+    // two workers could wait for each other forever.)
     ANY,
     // Each push is a round by itself, as it arrives.
     EACH,
@@ -41,12 +41,12 @@ struct Rounds {
 
   const char* mode = "dist_sync";  // its word in the file, for messages
   Counted counted = ALL;
-  uint workers = 1;  // that may push. Some of them may be missing
+  uint workers = 1;  // how many may push. Some of them may be missing
   // How many workers the file names, if more may join the job. 0: as many as `workers`.
   uint usual = 0;
   uint aggregate = 1;  // FIRST, ANY
-  // EACH: a push is answered when no worker is more than so many steps behind this one (Ho et al.
-  // 2013). UNBOUNDED: it is answered at once.
+  // EACH: a push is answered when no worker is more than this many steps behind the pushing one (Ho
+  // et al. 2013). UNBOUNDED: it is answered immediately.
   uint64_t staleness = UNBOUNDED;
   // Whether an update gets the values that its push was computed on (Round::seen). EACH only.
   bool keepsSeen = false;
@@ -74,7 +74,8 @@ struct Rounds {
   codec::Encoding answers() const { return codec.answers(aggregate); }
 };
 
-// The mode and the values of its keys. Two ends have the same text only if they count alike.
+// The mode and the values of its keys. Two ends have the same text only if they count in the same
+// way.
 kj::String KJ_STRINGIFY(const Rounds& rounds);
 
 // One update of a slice.
@@ -82,14 +83,14 @@ struct Round {
   uint64_t number;                        // how many updates the slice had before
   kj::ArrayPtr<const float> gradientSum;  // of the round's pushes, each a sum over a batch
   uint divisor = 1;                       // the sum is divided by the images of so many pushes
-  // How many updates came between the values that the sum was computed on and the current ones, if
-  // the mode tells it; else 0.
+  // How many updates were made between the values that the sum was computed on and the current
+  // ones, if the mode passes this on; else 0.
   uint64_t staleness = 0;
   // The values that the sum was computed on, if the mode keeps them; else null.
   kj::ArrayPtr<const float> seen = nullptr;
 };
 
-// An optimizer and a schedule, as a shard sees them. The program around the shard brings it along.
+// An optimizer and a schedule, as a shard sees them. The program around the shard implements it.
 class Updater {
 public:
   virtual ~Updater() noexcept(false) = default;
@@ -99,7 +100,8 @@ public:
   virtual uint stateArrays(const Slice& slice) const = 0;
 
   // Updates `slice` once, when a round is full: reads `current` and the round, and writes `next`
-  // and `state`. `next` shares no memory with what is read. Called on the shard's thread.
+  // and `state`. `next` must not overlap `current` or the round's arrays. Called on the shard's
+  // thread.
   virtual void update(const Slice& slice, const Round& round, kj::ArrayPtr<const float> current,
       kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) = 0;
 };

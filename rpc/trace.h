@@ -21,8 +21,8 @@ struct TraceSteps {
 // a worker's n-th push is about, in ascending order. Empty if the n-th push is of step n.
 using StepsOfPushes = kj::ArrayPtr<const uint64_t>;
 
-// What an event is about: a verb of a worker's compute thread, or a station that the push of one
-// slice for one step passes. Verbs and COUNTED take time. The other stations are moments.
+// The kind of an event: a verb of a worker's compute thread, or a station on the journey of one
+// slice's push for one step. Verbs and COUNTED take time. The other stations are moments.
 enum class TracePoint : uint8_t {
   READ,
   FORWARD,
@@ -34,7 +34,7 @@ enum class TracePoint : uint8_t {
   ARRIVED,   // the push has arrived at the server
   COUNTED,   // the shard adds the push, and updates the slice if its round is full
   APPLIED,   // the push can be answered; in most modes, its round was applied
-  ANSWERED,  // the server has made the answer, and hands it over next
+  ANSWERED,  // the server has made the answer, and is about to send it
   RETURNED   // the answer is in the worker's parameters
 };
 
@@ -42,7 +42,7 @@ enum class TracePoint : uint8_t {
 struct TraceEvent {
   int64_t begin_ns;  // on the machine's CLOCK_MONOTONIC
   int64_t end_ns;
-  uint64_t step;    // as the worker counts
+  uint64_t step;    // by the worker's count
   uint32_t item;    // a segment for verbs, a slice for stations
   uint16_t worker;  // whose step or push it is
   TracePoint point;
@@ -50,10 +50,10 @@ struct TraceEvent {
 
 // The events of one thread of a role. Only that thread adds events, and nobody reads them before it
 // has ended. The constructor allocates all memory, so a step neither allocates nor locks. A full
-// lane keeps its events, and only counts further ones.
+// lane keeps its events, and only counts the dropped ones.
 class TraceLane {
 public:
-  // 4 MiB per thread, and about 20 MB of JSON.
+  // The default limit: 4 MiB per thread, or about 20 MB of JSON.
   static constexpr size_t EVENTS_MAX = 1 << 17;
 
   // `stepsOfPushes` must outlive it.
@@ -87,7 +87,7 @@ public:
 
   // Returns the events in the order in which they ended.
   kj::ArrayPtr<const TraceEvent> all() const { return events.slice(0, count); }
-  // Returns how many events came after the lane was full.
+  // Returns how many events were dropped because the lane was full.
   uint64_t dropped() const { return lost; }
 
 private:
@@ -111,7 +111,7 @@ public:
       : lane(lane), slices(slices), pushes(kj::heapArray<Push>(workers * slices)) {}
 
   // A push has arrived. Each worker has at most one push per slice in flight. A push that is
-  // repeated after a broken connection continues where it was.
+  // repeated after a broken connection keeps its state.
   void arrived(uint rank, uint64_t number, SliceId id) {
     since = lane.now();
     auto& push = of(rank, id);
@@ -161,7 +161,7 @@ private:
   kj::TimePoint since = kj::origin<kj::TimePoint>();  // when the shard's work began
 };
 
-// What one role records.
+// The recording of one role.
 struct Trace {
   // `eventsMax` is the limit per thread.
   explicit Trace(TraceSteps steps, kj::Array<uint64_t> ownStepsOfPushes = nullptr,
@@ -170,7 +170,7 @@ struct Trace {
         compute(steps, eventsMax, stepsOfPushes),
         io(steps, eventsMax, stepsOfPushes) {}
 
-  // Makes `shard`, for a job of so many workers and slices.
+  // Makes `shard`, for a job with this number of workers and slices.
   ShardTrace& ofShard(uint workers, size_t slices) { return shard.emplace(io, workers, slices); }
 
   const kj::Array<const uint64_t> stepsOfPushes;

@@ -1,4 +1,4 @@
-// rpc/transport.h: the closed table of how workers reach servers.
+// rpc/transport.h: the closed table of transports, by which workers reach servers.
 #pragma once
 
 #include <kj/array.h>
@@ -13,7 +13,7 @@ struct Transport {
   bool hasLocal;
   // Whether workers share memory with the servers of their machine.
   bool sharesMemory;
-  // Whether it is an error if a server cannot be reached like that. Otherwise TCP is used.
+  // Whether it is an error if a server cannot be reached in this way. Otherwise TCP is used.
   bool isRequired;
 };
 extern const kj::ArrayPtr<const Transport> TRANSPORTS;  // the first is the default

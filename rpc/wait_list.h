@@ -1,4 +1,4 @@
-// rpc/wait_list.h: those who wait for one event.
+// rpc/wait_list.h: promises that wait for an event.
 #pragma once
 
 #include <kj/async.h>
@@ -15,7 +15,7 @@ public:
     waiting.add(kj::mv(paf.fulfiller));
     return kj::mv(paf.promise);
   }
-  // The event has happened: resolves all promises that wait now.
+  // The event has happened: resolves all promises that are waiting.
   void wakeAll() {
     for (auto& fulfiller: waiting) fulfiller->fulfill();
     waiting.clear();

@@ -1,4 +1,4 @@
-// runner: reads one experiment file, brings up its roles, trains, and writes logs and tables. Read
+// runner: reads one experiment file, starts its roles, trains, and writes logs and tables. Read
 // this first: every command of the program is a line below, and a file in runner/commands.
 #include "io/datasets/import_into.h"
 #include "runner/commands/attach_command.h"
@@ -118,7 +118,7 @@ private:
 
 int main(int argc, char* argv[]) {
   // This call comes before the streams are opened, because the program that it starts must see
-  // which are closed.
+  // which of them are closed.
   runner::setThreadEnvironment(argv);
   runner::openStandardStreams();
   runner::CommandLine commandLine("runner");

@@ -43,7 +43,7 @@ bool sameName(kj::StringPtr a, kj::StringPtr b) {
   return nameOf(a) == nameOf(b);
 }
 
-// What exec takes: pointers to the texts, then null.
+// The arguments of exec: pointers to the texts, then null.
 kj::Array<char*> pointersTo(kj::ArrayPtr<const kj::String> texts) {
   auto result = kj::heapArray<char*>(texts.size() + 1);
   for (size_t i: kj::indices(texts)) result[i] = const_cast<char*>(texts[i].cStr());
@@ -99,7 +99,7 @@ private:
   kj::TimePoint end;
 };
 
-// An empty text is a null pointer, which memmem() must not get.
+// An empty text may be a null pointer, which memmem() does not allow.
 bool contains(kj::ArrayPtr<const char> text, kj::StringPtr part) {
   return text.size() > 0 &&
          ::memmem(text.begin(), text.size(), part.begin(), part.size()) != nullptr;

@@ -1,5 +1,4 @@
-// tests/command.h: runs a real program as a child process, and returns what it wrote and how it
-// ended.
+// tests/command.h: runs a real program as a child process, and returns its output and how it ended.
 #pragma once
 
 #include <kj/array.h>
@@ -27,7 +26,7 @@ struct Ended {
   kj::String errors;
 };
 
-// One program, from its start to its end, in a process group of its own. For one thread. The test
+// One program, from its start to its end, in a separate process group. For one thread. The test
 // program must not wait for any other child process.
 class Command {
 public:
@@ -64,7 +63,7 @@ public:
   // Whether the program has ended, as far as the calls above have seen.
   bool hasEnded() const { return status != nullptr; }
 
-  // Waits until the program ends. If it does not end within `seconds`, throws with what it wrote.
+  // Waits until the program ends. If it does not end within `seconds`, throws with its output.
   Ended wait(uint seconds = PATIENCE_S);
 
 private:

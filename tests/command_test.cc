@@ -22,7 +22,7 @@ TEST_CASE("Command: returns exit code, output and errors") {
   CHECK(ended.errors == "err\n");
 }
 
-TEST_CASE("Command: what is larger than a pipe is read whole") {
+TEST_CASE("Command: output larger than a pipe is read completely") {
   auto ended = shell("head -c 1000000 /dev/zero; head -c 300000 /dev/zero >&2");
   CHECK(ended.output.size() == 1000000);
   CHECK(ended.errors.size() == 300000);
@@ -42,7 +42,7 @@ TEST_CASE("Command: has the environment and the folder that it was given, and no
   CHECK(ended.output == kj::str("blue /nowhere\n", folder, "\n"));
 }
 
-TEST_CASE("Command: a program that is not there ends with exit code 127") {
+TEST_CASE("Command: a missing program ends with exit code 127") {
   CHECK(Command({"/no/such/program"}).wait().exitCode == 127);
 }
 

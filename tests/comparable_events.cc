@@ -12,7 +12,7 @@ namespace tests {
 
 namespace {
 
-// Removes what differs from one run to the next.
+// Removes the parts that differ from run to run.
 void removeTimes(runner::Event::Builder event) {
   event.setTimeS(0);
   if (event.isSpeed()) {

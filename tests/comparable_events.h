@@ -1,4 +1,4 @@
-// tests/comparable_events.h: what a run has recorded, so that two runs can be compared.
+// tests/comparable_events.h: the events of a run, in a form in which two runs can be compared.
 #pragma once
 
 #include <capnp/common.h>
@@ -10,7 +10,7 @@
 
 namespace tests {
 
-// The events of a run, without what differs from one run to the next: times, process ids,
+// The events of a run, without the parts that differ from run to run: times, process ids,
 // checkpoints. Those of each role follow one another.
 class ComparableEvents {
 public:

@@ -8,7 +8,7 @@ namespace tests {
 // The program, in the data of a Bazel test.
 constexpr kj::StringPtr RUNNER = "runner/runner"_kj;
 
-// A run in a folder of its own. All runs of a test program share one cache of imported data.
+// A run in a separate folder. All runs of a test program share one cache of imported data.
 class Run {
 public:
   // Starts `runner run FILE --set …` with each of `settings` (`train.seed=2`). FILE is
@@ -40,11 +40,11 @@ struct Trained {
   kj::String weightsSha256;  // as in the last line of stdout
 };
 
-// Returns what a run in `folder` has left that has ended so. Throws with what it wrote if the exit
-// code is not 0.
+// Returns the results of the run in `folder`, which has ended with `ended`. Throws with its output
+// if the exit code is not 0.
 Trained finished(const Ended& ended, kj::StringPtr folder);
 
-// Runs `file` to its end. If it does not end with exit code 0, throws with what it wrote.
+// Runs `file` to its end. If the exit code is not 0, throws with its output.
 Trained train(kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings = nullptr,
     kj::StringPtr program = RUNNER);
 

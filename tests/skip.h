@@ -1,4 +1,4 @@
-// tests/skip.h: how a test says at run time that it cannot run here (no data set, not root).
+// tests/skip.h: skips a test at run time if it cannot run here (no data set, not root).
 #pragma once
 
 #include <cstdio>

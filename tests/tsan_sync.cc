@@ -1,8 +1,8 @@
-// Debian's KJ and GCC's OpenMP library are not instrumented, and they wait by futexes of their own.
-// ThreadSanitizer would see none of the order that they make: promises across threads are built on
+// Debian's KJ and GCC's OpenMP library are not instrumented, and they use their own futexes.
+// ThreadSanitizer would not see the order that these create: promises across threads are built on
 // KJ's mutexes, objects of several threads on its counts of references, and the CPU backend on
 // OpenMP's parallel regions. The linker puts these functions in between (--wrap, in tests/BUILD).
-// They tell the sanitizer who waits for whom. Linked under --config=tsan alone.
+// They tell the sanitizer which thread waits for which. Linked under --config=tsan alone.
 #include <kj/mutex.h>
 #include <kj/refcount.h>
 #include <sanitizer/tsan_interface.h>
@@ -49,7 +49,8 @@ bool wrappedLock(Mutex& mutex, Mutex::Exclusivity exclusivity, kj::Maybe<kj::Dur
   return got;
 }
 
-// Also looks at the conditions of those who wait, in this thread: unseen, since it holds the mutex.
+// Also checks the conditions of waiting threads, in this thread. The sanitizer does not see this,
+// because the thread holds the mutex.
 void wrappedUnlock(Mutex& mutex, Mutex::Exclusivity exclusivity, void* waiterToSkip) {
   unsigned flags = flagsOf(exclusivity);
   __tsan_mutex_pre_unlock(&mutex, flags);
@@ -66,7 +67,7 @@ void wrappedWait(Mutex& mutex, Mutex::Predicate& predicate, kj::Maybe<kj::Durati
   __tsan_mutex_post_lock(&mutex, 0, 0);
 }
 
-// Whoever gives up the last reference to an object deletes it, after all others have given up
+// The thread that drops the last reference to an object deletes it, after all others have dropped
 // theirs.
 void realDispose(const kj::AtomicRefcounted& object, void* pointer)  //
     asm("__real__ZNK2kj16AtomicRefcounted11disposeImplEPv");
@@ -85,7 +86,8 @@ extern "C" {
 void __real_GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
 void __real_GOMP_barrier();
 
-// All threads of a region begin after its caller came here, and the caller goes on after all.
+// All threads of a region begin after its caller reaches this point, and the caller continues after
+// all of them.
 void __wrap_GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
   struct Region {
     void (*body)(void*);
@@ -102,8 +104,8 @@ void __wrap_GOMP_parallel(void (*body)(void*), void* data, unsigned threads, uns
   __tsan_acquire(&region);
 }
 
-// One for all regions: the sanitizer then takes more for ordered than is, and misses races between
-// regions that run side by side.
+// One for all regions. The sanitizer then assumes more order than there is, and misses races
+// between regions that run in parallel.
 void __wrap_GOMP_barrier() {
   static char place;
   __tsan_release(&place);

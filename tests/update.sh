@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes tests/bad/*.expected, tests/parse_log/*.expected and tests/kubernetes/job.yaml anew from
-# what the programs print. Read the differences: each message must tell a user what is wrong, where,
-# and what to do.
+# Writes tests/bad/*.expected, tests/parse_log/*.expected and tests/kubernetes/job.yaml again from
+# the output of the programs. Read the differences: each message must tell a user what is wrong,
+# where, and what to do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bazel build --noshow_progress --show_result=0 --ui_event_filters=-info \
@@ -15,7 +15,8 @@ for file in tests/bad/*.toml; do
   [ $status = 2 ] || echo "$file: exit code $status instead of 2" >&2
 done
 
-# Prints the file $1 anew: the text above its first command, then each command and its output.
+# Prints the new content of the file $1: the text above its first command, then each command and its
+# output.
 transcript() {
   sed '/^\$ /,$d' "$1"
   sed -n 's/^\$ //p' "$1" | while IFS= read -r command; do

@@ -19,7 +19,7 @@ uint charactersOf(kj::ArrayPtr<const char> text) {
   return result;
 }
 
-// A longer line is cut to this many columns. Half of them show what stands before the place.
+// A longer line is cut to this many columns. Half of them show the text before the place.
 constexpr uint COLUMNS_MAX = 160;
 constexpr uint COLUMNS_MIN = 8;
 
@@ -39,7 +39,7 @@ kj::String shown(kj::ArrayPtr<const char> text, kj::StringPtr before) {
       result.addAll(glyph.bytes);
     }
   }
-  // A terminal must not obey what stands in a file.
+  // A terminal must not interpret the content of a file.
   return withoutControls(kj::heapString(result), '?');
 }
 

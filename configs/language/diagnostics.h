@@ -1,5 +1,4 @@
-// configs/language/diagnostics.h: collects everything that is wrong with a file, and prints it
-// together.
+// configs/language/diagnostics.h: collects all errors of a file, and prints them together.
 #pragma once
 
 #include <kj/array.h>
@@ -74,8 +73,8 @@ public:
     Premise premise;  // see withdraw(); 0: the error depends on no premise
   };
 
-  // Adds an error. `message` is one sentence without a full stop. `help`, if given, says what to
-  // do.
+  // Adds an error. `message` is one sentence without a full stop. `help`, if given, is advice for
+  // the user.
   void error(Span span, kj::StringPtr message, kj::StringPtr help = nullptr, Premise premise = 0);
 
   // Returns a new premise: a fact on which errors may depend, and which is not known yet when they

@@ -56,7 +56,7 @@ TEST_CASE(
         "1 error in x.toml; nothing was started.\n");
 }
 
-TEST_CASE("Diagnostics: carets stand under the terminal columns that the place takes") {
+TEST_CASE("Diagnostics: carets are under the terminal columns that the place takes") {
   // Two wide characters, a letter with a mark, a wide emoji, and a tab up to column 16.
   auto x = source("x.toml", "名前 = \"e\u0301🙂\t.\" # no");
   Diagnostics diagnostics;

@@ -16,7 +16,7 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/impl/preprocessor.h>
 
-// Version 3.3.0 assumes that a letter like `ä` never stands outside of a string. Such a letter is
+// Version 3.3.0 assumes that a letter like `ä` never occurs outside of a string. Such a letter is
 // not white space.
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -146,7 +146,7 @@ public:
       : folder(folder), document(document), diagnostics(diagnostics) {}
 
   // Returns the tree of the file at `path`, laid over everything that the file extends. `name` is
-  // what messages call the file.
+  // the file's name in messages.
   Table read(kj::Path path, kj::StringPtr name, kj::String text) {
     auto source = kj::heap(Source{kj::str(name), kj::mv(text), path.parent().toString(true)});
     auto& kept = *source;
@@ -173,9 +173,9 @@ public:
     return table;
   }
 
-  // Returns `relative` as seen from `base`. On disk, where `folder` is the root, a `..` leads to
-  // what the system finds above a symbolic link. Null if there is no such folder, or if `relative`
-  // leads out of `folder`.
+  // Returns `relative` as seen from `base`. On disk, where `folder` is the root, the system
+  // resolves a `..` after a symbolic link. Null if there is no such folder, or if `relative` leads
+  // out of `folder`.
   kj::Maybe<kj::Path> placeOf(kj::PathPtr base, kj::StringPtr relative) const {
     // No path has this byte.
     if (relative.findFirst('\0') != nullptr) return nullptr;
@@ -217,7 +217,7 @@ private:
   Diagnostics& diagnostics;
   kj::Vector<kj::Path> chain;
 
-  // The file that was meant to be extended is not known. Therefore no key counts as missing.
+  // The file to extend is unknown. Therefore no key counts as missing.
   void reportMisspeltExtends(Table& table) {
     const kj::StringPtr known[] = {"extends"_kj};
     for (auto& entry: table.entries) {
@@ -307,7 +307,7 @@ private:
     return base.eval(relative);
   }
 
-  // Returns `relative` as messages call it: with the folder of `name` in front of it.
+  // Returns `relative` in the form for messages: preceded by the folder of `name`.
   static kj::String beside(kj::StringPtr name, kj::StringPtr relative) {
     KJ_IF_MAYBE(slash, name.findLast('/')) {
       if (!relative.startsWith("/")) return kj::str(name.slice(0, *slash + 1), relative);
@@ -319,8 +319,8 @@ private:
 // -------------------------------------------------------------------------------------------------
 // --set.
 
-// Whether a text that begins with `first`, and is not TOML, was meant to be TOML. Then `error` says
-// what is wrong with it. Any other text is a string: a shell removes the quotes of `"mnist"`.
+// Whether a text that begins with `first`, and is not TOML, was meant to be TOML. Then `error` is
+// the reason why it is not. Any other text is a string: a shell removes the quotes of `"mnist"`.
 bool wasMeantAsToml(char first, const toml::parse_error& error) {
   return first == '"' || first == '\'' || first == '[' || first == '{' ||
          isOutOfRange(string(error.description()));
@@ -341,7 +341,7 @@ void skipSpaces(kj::StringPtr text, size_t& begin, size_t& end) {
   while (begin < end && text[end - 1] == ' ') --end;
 }
 
-// Returns the tree of one `a.b=value`, or null after reporting what is wrong with it.
+// Returns the tree of one `a.b=value`, or null after reporting an error.
 kj::Maybe<Table> parseOverride(const Source& source, Diagnostics& diagnostics) {
   Line line(source, 1);
   auto wrong = [&](kj::StringPtr message) {
@@ -415,7 +415,7 @@ kj::Vector<size_t> endsOfValues(kj::StringPtr text) {
 }
 
 // Returns the value at bytes `begin` … `end` - 1 of `source`, which has one line and a key before
-// `begin`. Null after reporting what is wrong with it.
+// `begin`. Null after reporting an error.
 kj::Maybe<kj::Own<Value>> parseValue(
     const Source& source, size_t begin, size_t end, Diagnostics& diagnostics) {
   Line line(source, 1);
@@ -426,8 +426,8 @@ kj::Maybe<kj::Own<Value>> parseValue(
     diagnostics.error(span, "a value is missing here", "write key=value,value");
     return nullptr;
   }
-  // The value stands in the same columns as in the source, so that toml++ reports the right column.
-  // The key and its `=` take at least two.
+  // The value is in the same columns as in the source, so that toml++ reports the right column. The
+  // key and its `=` take at least two.
   auto padded = kj::str(kj::repeat(' ', span.column - 3), "x=", piece);
   auto result = toml::parse(std::string_view(padded.cStr(), padded.size()));
   if (result) {

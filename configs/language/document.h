@@ -67,12 +67,12 @@ enum class HeaderOf { OVER, UNDER };
 
 // Lays the keys of `over` over those of `under`. Where both have a table, their keys are merged,
 // unless the tables differ in their `kind`: the upper table then takes the place of the lower one.
-// A table that dotted keys make, as in `optimizer.kind = "adam"`, is always merged.
+// A table that is made by dotted keys, as in `optimizer.kind = "adam"`, is always merged.
 void lay(Table over, Table& under, HeaderOf header);
 
-// Lays a copy of `value` over what is at a dotted key below `root`, as lay() does. Makes the tables
-// on the way that are missing, with the place of the key. Returns false and changes nothing if a
-// value on the way is not a table.
+// Lays a copy of `value` over what is at a dotted key below `root`, as lay() does. Makes missing
+// tables on the path, with the place of the key. Returns false and changes nothing if a value on
+// the path is not a table.
 bool putAt(Table& root, kj::StringPtr key, Span keySpan, const Value& value);
 
 // A file, laid over everything that it extends, with every `--set` laid over it.
@@ -90,11 +90,11 @@ public:
   bool complete = true;
 };
 
-// Reads the file at `path` and lays it over the file that its `extends` names (relative to the file
-// that says so). Then lays each of `overrides` (`a.b=value`, the value in TOML, or else a bare
+// Reads the file at `path` and lays it over the file that its `extends` names (relative to the
+// extending file). Then lays each of `overrides` (`a.b=value`, the value in TOML, or else a bare
 // string without the spaces around it) over the result. Tables are merged key by key; everything
 // else is replaced. A table in braces or below a header also replaces one that has another `kind`.
-// Errors go to `diagnostics`, and everything that could be read is returned.
+// Errors go to `diagnostics`, and all readable parts are returned.
 //
 // `path` is relative to `current`, a place in `folder`. A program passes the root folder and the
 // current path, so that absolute paths and `..` work, also above symbolic links. A test passes a
@@ -104,8 +104,8 @@ kj::Own<Document> load(const kj::ReadableDirectory& folder, kj::StringPtr path,
     kj::ArrayPtr<const kj::StringPtr> overrides, Diagnostics& diagnostics,
     kj::PathPtr current = nullptr);
 
-// The same for a text in memory, which extends nothing. `name` is what messages call it. For tests,
-// and for texts without a file.
+// Does the same for a text in memory, which extends nothing. `name` is its name in messages. For
+// tests, and for texts without a file.
 kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& diagnostics,
     kj::ArrayPtr<const kj::StringPtr> overrides = nullptr);
 
@@ -113,17 +113,17 @@ kj::Own<Document> parse(kj::StringPtr name, kj::StringPtr text, Diagnostics& dia
 kj::ArrayPtr<const char> keyOf(kj::StringPtr assignment);
 
 // Reads one `key=v1,v2,…` of the command line. Each value is TOML, or else a bare string. Spaces
-// around keys and values do not count. The key of the result is keyOf(), and its value is a list.
-// `option` (`--sweep`) is the option's name for messages. Returns null after reporting what is
-// wrong. `document` keeps the text.
+// around keys and values are ignored. The key of the result is keyOf(), and its value is a list.
+// `option` (`--sweep`) is the option's name for messages. Returns null after reporting an error.
+// `document` keeps the text.
 kj::Maybe<Entry> parseValues(
     Document& document, kj::StringPtr option, kj::StringPtr text, Diagnostics& diagnostics);
 
-// Whether `span` lies in an option of a command, such as `--set` or `--sweep`. A shell has changed
+// Whether `span` is in an option of a command, such as `--set` or `--sweep`. A shell has changed
 // the quotes of such a text.
 bool isOnCommandLine(Span span);
 
-// Whether `span` lies in a `--set`.
+// Whether `span` is in a `--set`.
 bool isOverride(Span span);
 
 // Returns `table` as TOML text: scalars, then one `[section]` per sub-table, with values below that
@@ -131,7 +131,7 @@ bool isOverride(Span span);
 // exponent. load() of the text gives the same tree.
 kj::String print(const Table& table);
 
-// Returns one value as it would stand after `key = `, on one line.
+// Returns one value in the form that follows `key = `, on one line.
 kj::String print(const Value& value);
 
 }  // namespace configs

@@ -6,8 +6,8 @@
 
 namespace configs {
 
-// Throws a FAILED exception whose description is the arguments, concatenated. Say what was being
-// done, with which value, the cause, and what to do.
+// Throws a FAILED exception whose description is the arguments, concatenated. The text must name
+// the failed action with its value, the cause, and what to do.
 template <typename... Params>
 [[noreturn]] void fail(Params&&... params) {
   KJ_FAIL_REQUIRE(kj::str(kj::fwd<Params>(params)...));

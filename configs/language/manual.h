@@ -1,4 +1,4 @@
-// configs/language/manual.h: the reference manual while readers add to it.
+// configs/language/manual.h: the reference manual, to which readers add.
 #pragma once
 
 #include "configs/language/document.h"
@@ -19,7 +19,7 @@ public:
         kj::StringPtr key, kj::StringPtr type, kj::StringPtr defaultValue, kj::StringPtr meaning);
   };
 
-  // Every Reader writes errors and resolved values. In a manual they go here, and nobody uses them.
+  // Every Reader writes errors and resolved values. In a manual they go here, and are not used.
   Diagnostics diagnostics;
   Table resolved;
 

@@ -7,7 +7,7 @@
 
 namespace configs {
 
-// What a number is for. Two purposes never share numbers. Adding a purpose therefore does not
+// The purpose of a number. Two purposes never share numbers. Adding a purpose therefore does not
 // change the numbers of others.
 enum class Purpose : uint64_t {
   ORDER = 1,
@@ -21,8 +21,8 @@ enum class Purpose : uint64_t {
   CHUNKS = 9
 };
 
-// The random numbers of one place, in order. They are the same on every machine, for every caller,
-// and whatever was drawn before.
+// The random numbers of one place, in order. They are the same on every machine and for every
+// caller, and do not depend on earlier draws.
 //
 // `a` and `b` name the place: a pass and a record, a key, or a layer. The generator is SplitMix64
 // (Steele, Lea, Flood 2014), started from a hash of the four words.

@@ -32,8 +32,8 @@ kj::StringPtr nameOf(const Value& value) {
   KJ_UNREACHABLE;
 }
 
-// Whether `diagnostics` have an error in `value`. A table of a file lies in several places: its
-// header, and the lines of its keys.
+// Whether `diagnostics` have an error in `value`. A table of a file has several places: its header,
+// and the lines of its keys.
 bool hasErrorIn(const Diagnostics& diagnostics, const Value& value) {
   if (diagnostics.hasErrorIn(value.span)) return true;
   if (value.content.is<List>()) {
@@ -203,7 +203,7 @@ void Reader::error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help,
     isAllWritten = false;
     // The text that could not be read may contain the key.
     if (!complete) return false;
-    // The table that would hold the key is read already, unless it is this one: see finish().
+    // The table that would hold the key has already been read, unless it is this one: see finish().
     KJ_IF_MAYBE(dot, each.findLast('.')) {
       KJ_IF_MAYBE(parent, valueAt(t, kj::heapString(each.slice(0, *dot)))) {
         return !hasUnknownKey(sink.diagnostics, *parent);

@@ -39,7 +39,7 @@ class Manual;
 // Reads one section of an experiment file.
 //
 // A type reads its own section with one getter call per key: name, doc sentences, limits, default.
-// With a table, the calls check and return values. Every error is recorded. Reading goes on with
+// With a table, the calls check and return values. Every error is recorded. Reading continues with
 // the default, or with the nearest allowed value if there is no default. Without a table (in a
 // Manual), the same calls print the reference and return defaults.
 //
@@ -87,8 +87,8 @@ public:
   // current folder has something else at this path, or has something where the file's folder has
   // nothing.
   //
-  // With `followsLink`, a path that names a symbolic link becomes the path of what the link names
-  // now, because others may move the link.
+  // With `followsLink`, a path that names a symbolic link becomes the path of the link's present
+  // target, because others may move the link.
   kj::Maybe<kj::String> maybePath(kj::StringPtr key, kj::StringPtr doc, bool followsLink = false);
 
   // Lists. An absent list is empty.
@@ -101,15 +101,15 @@ public:
   kj::Array<kj::String> texts(
       kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const kj::StringPtr> defaultValue);
 
-  // A text of a list, and where it stands.
+  // A text of a list, and its place.
   struct ListedText {
     kj::String text;
     kj::String place;  // `hosts.txt:3: `, for messages. Empty if the list is in this file
     Span span;         // of the text, or of the path of its file
   };
   // Reads a list of strings, or the path of a text file that has one string per line. The path is
-  // relative as in maybePath(). In the file, `#` begins a comment, and empty lines do not count.
-  // The resolved value is the list. An absent list is empty.
+  // relative as in maybePath(). In the file, `#` begins a comment, and empty lines are ignored. The
+  // resolved value is the list. An absent list is empty.
   kj::Array<ListedText> textsOrLines(kj::StringPtr key, kj::StringPtr doc);
 
   // Reads a word of a closed table and returns its row. T has `const char* name` and `const char*
@@ -120,7 +120,7 @@ public:
   const T& choose(
       kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const T> rows, kj::StringPtr defaultName);
 
-  // The same for a key that may be absent and has no default.
+  // Does the same for a key that may be absent and has no default.
   template <typename T>
   kj::Maybe<const T&> maybeChoose(kj::StringPtr key, kj::StringPtr doc, kj::ArrayPtr<const T> rows);
 
@@ -190,12 +190,12 @@ public:
   void error(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help = nullptr,
       kj::ArrayPtr<const kj::StringPtr> others = nullptr);
 
-  // For a key that does not go together with the values of `others`. If the file has the key, and
-  // no getter has read it, reports it with error() and counts it as read.
+  // For a key that contradicts the values of `others`. If the file has the key, and no getter has
+  // read it, reports it with error() and counts it as read.
   void refuse(kj::StringPtr key, kj::StringPtr message, kj::StringPtr help,
       kj::ArrayPtr<const kj::StringPtr> others);
 
-  // Where errors go. Valid while this section is read.
+  // The destination of errors. Valid while this section is read.
   Diagnostics& diagnostics();
 
 private:
@@ -209,7 +209,7 @@ private:
     kj::Array<Row> rows;
     const void* identity;
   };
-  // Where this reader writes to.
+  // The destinations of this reader's output.
   struct Sink {
     Diagnostics& diagnostics;
     Table& resolved;

@@ -30,7 +30,7 @@ bool isLink(kj::StringPtr path) {
 }
 
 // Returns the absolute path of `relative` as seen from `folder`. A `..` removes the name before it,
-// unless that name is a symbolic link. Only the system knows what lies above a link.
+// unless that name is a symbolic link. Only the system can resolve a `..` after a link.
 kj::String join(kj::StringPtr folder, kj::StringPtr relative) {
   auto path = kj::str(folder == "/" ? ""_kj : folder);
   size_t begin = 0;
@@ -49,7 +49,7 @@ kj::String join(kj::StringPtr folder, kj::StringPtr relative) {
   return path.size() == 0 ? kj::str("/") : kj::mv(path);
 }
 
-// Returns the path of what a symbolic link names. Any other path stays as it is.
+// Returns the path of a symbolic link's target. Any other path is returned unchanged.
 kj::String withoutLink(kj::String path) {
   size_t size = path.size();
   while (size > 1 && path[size - 1] == '/') --size;
@@ -61,7 +61,7 @@ kj::String withoutLink(kj::String path) {
   return kj::str(real);
 }
 
-// Which file or folder a path leads to, whatever its name.
+// Identifies the file or folder at a path, independently of its name.
 struct FileIdentity {
   dev_t device;
   ino_t number;

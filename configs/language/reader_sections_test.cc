@@ -1,4 +1,4 @@
-// Lists of tables, and tables whose keys are the user's own.
+// Lists of tables, and tables whose keys the user chooses.
 #include <doctest/doctest.h>
 
 #include "configs/language/reader.h"

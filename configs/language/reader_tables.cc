@@ -19,7 +19,7 @@ kj::String helpForKind(
     kj::StringPtr name, const Value& value, kj::ArrayPtr<const kj::StringPtr> kinds) {
   if (value.content.is<kj::String>()) {
     KJ_IF_MAYBE(kind, nearest(value.content.get<kj::String>(), kinds)) {
-      // An element of a list, `layers[2]`, has no key of its own.
+      // An element of a list, `layers[2]`, has no separate key.
       auto key = name.endsWith("]") ? kj::str() : kj::str(name, " = ");
       return kj::str("write `", key, "{ kind = \"", *kind, "\" }`");
     }

@@ -1,5 +1,5 @@
-// configs/language/state_visitor.h: shows what an object keeps from step to step, so that it can be
-// saved and restored.
+// configs/language/state_visitor.h: visits the state that an object keeps from step to step, so
+// that it can be saved and restored.
 #pragma once
 
 #include <kj/array.h>
@@ -10,7 +10,7 @@
 
 namespace configs {
 
-// Sees the arrays that an object keeps, one after the other. The visitor of a save copies them, and
+// Visits the arrays of an object's state, one after another. The visitor of a save copies them, and
 // the visitor of a restore overwrites them. An object has one function for both, visitState(), so
 // that the two always agree on names, sizes and order.
 class StateVisitor {
@@ -19,12 +19,12 @@ public:
 
   virtual ~StateVisitor() noexcept(false) = default;
 
-  // Whether it overwrites what it sees.
+  // Whether it overwrites the visited arrays.
   virtual bool restores() const = 0;
 
-  // Shows an array whose values lie in `pieces`, one after the other. `name` is unique among all
-  // that is saved together. The pieces need not stay after the call. A restore throws if it has no
-  // array of this name, type and size.
+  // Visits an array whose values are the concatenation of `pieces`. `name` must be unique among all
+  // arrays that are saved together. The pieces need not stay valid after the call. A restore throws
+  // if it has no array of this name, type and size.
   virtual void visit(
       kj::StringPtr name, Type type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) = 0;
 
@@ -39,7 +39,7 @@ public:
   void counts(kj::StringPtr name, kj::ArrayPtr<uint64_t> values) {
     whole(name, Type::UINT64, values.asBytes());
   }
-  // Shows one whole number or truth value.
+  // Visits one whole number or boolean.
   template <typename T>
   void count(kj::StringPtr name, T& value) {
     uint64_t wide = value;
@@ -56,7 +56,7 @@ private:
   }
 };
 
-// Sets all that it sees to zero, as it is in an object that has just been made.
+// Sets all visited arrays to zero, as in a newly made object.
 class StateEraser final: public StateVisitor {
 public:
   bool restores() const override { return true; }

@@ -152,7 +152,7 @@ bool isLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Reports text that stands where a value should be.
+// Reports text in the place of a value.
 void reportBareValue(const Span& span, Diagnostics& diagnostics) {
   auto word = textOf(span);
   if (word.startsWith("=")) {
@@ -175,7 +175,7 @@ void reportTwice(const Span& span, Diagnostics& diagnostics) {
   diagnostics.error(span, kj::str("`", textOf(span), "` is given twice"), WHICH_WAS_MEANT);
 }
 
-// Reports at `span` a key or header, `a.b` by its name, whose `a` is complete already.
+// Reports at `span` a key or header, such as `a.b`, whose `a` is already complete.
 void reportAddition(
     const Span& span, kj::StringPtr name, kj::StringPtr what, Diagnostics& diagnostics) {
   size_t dot = name.findLast('.').orDefault(0);

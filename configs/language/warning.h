@@ -1,4 +1,5 @@
-// configs/language/warning.h: warns on stderr, in one plain sentence, and goes on.
+// configs/language/warning.h: prints a warning on stderr, in one plain sentence, without ending the
+// run.
 #pragma once
 
 #include <kj/string.h>

@@ -6,7 +6,7 @@
 
 namespace configs {
 
-// A row: the word, what the manual says of it, and its value.
+// A row: the word, its text in the manual, and its value.
 template <typename T>
 struct Word {
   const char* name;

@@ -86,8 +86,8 @@ void BatchReader::fill(BatchSlot& slot) {
   slot.badRecords = 0;
   slot.reports.clear();
   auto& plan = slot.plan;
-  // The samples that cannot be read. Each is read and counted once, although the search for another
-  // record may meet it before its own turn.
+  // The samples that cannot be read. Each is read and counted once, although the search for a
+  // replacement may reach it before its own turn.
   kj::Vector<size_t> bad;
   auto isGood = [&](size_t index) {
     if (std::find(bad.begin(), bad.end(), index) != bad.end()) return false;

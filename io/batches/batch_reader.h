@@ -14,7 +14,7 @@
 
 namespace io {
 
-// What a batch will hold.
+// The plan of a batch: which samples it will hold.
 struct BatchPlan {
   uint64_t step = 0;
   kj::Array<Stream::Sample> samples;  // batchSize samples, of which the first `count` are used
@@ -41,7 +41,7 @@ struct BatchSlot {
   kj::Maybe<kj::Exception> error;
 };
 
-// What all reader threads share. Only `stopping` changes.
+// The shared state of all reader threads. Only `stopping` changes.
 struct BatchWork {
   enum class Kind { TRAINING, VALIDATION };
 

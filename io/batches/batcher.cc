@@ -25,7 +25,7 @@ struct RecordRange {
   uint64_t size;
 };
 
-// Returns part number `part` of `parts` of so many records.
+// Returns part number `part` of `parts` of `records` records.
 RecordRange partOf(uint64_t records, uint part, uint parts) {
   uint64_t begin = part * records / parts;
   return {begin, (part + uint64_t(1)) * records / parts - begin};
@@ -66,7 +66,7 @@ struct Ring {
   void setEnd(size_t batchSize) { end = (count + batchSize - 1) / batchSize * views.size(); }
   uint64_t claimed() const { return released + places.size(); }
   bool canClaim() const { return !paused && claimed() < end && free.size() > 0; }
-  // Whether the next batch is there.
+  // Whether the next batch is ready.
   bool hasNext() const { return !places.empty() && places.front().isFilled; }
   // Forgets all batches.
   void clear() {
@@ -144,7 +144,7 @@ public:
     uint64_t waited_ns = (now - before) / kj::NANOSECONDS;
     totals.waited_ns += waited_ns;
     if (balance.needsMore(waited_ns, (now - kj::origin<kj::TimePoint>()) / kj::NANOSECONDS)) {
-      // If that is not possible, reading goes on with the threads that there are.
+      // If that is not possible, reading continues with the existing threads.
       addReader();
     }
     if (found == nullptr) return nullptr;
@@ -232,7 +232,7 @@ private:
     ring.lockExclusive()->free.add(&slot);
   }
 
-  // Adds a thread, and the batch that it fills. Returns false if the machine gives no thread.
+  // Adds a thread, and the batch that it fills. Returns false if the system cannot start a thread.
   bool addReader() {
     auto start = [this]() { threads.add(kj::heap<kj::Thread>([this]() { run(); })); };
     if (kj::runCatchingExceptions(start) != nullptr) return false;
@@ -253,7 +253,7 @@ private:
   bool readOne(kj::Maybe<BatchReader>& reader) {
     auto claimed = claim();
     KJ_IF_MAYBE(slot, claimed) {
-      // An exception of a thread reaches nobody before the thread is joined. Therefore next()
+      // An exception of a thread would be noticed only when the thread is joined. Therefore next()
       // throws it.
       if (slot->error == nullptr) {
         slot->error = kj::runCatchingExceptions([&]() {
@@ -290,7 +290,7 @@ private:
         });
   }
 
-  // Says which samples batch number `sequence` has.
+  // Plans which samples batch number `sequence` has.
   void makePlan(Ring& r, uint64_t sequence, BatchPlan& plan) {
     KJ_IF_MAYBE(stream, r.stream) {
       plan.step = r.first + sequence;
@@ -319,7 +319,7 @@ private:
   const size_t batchSize;
   kj::MutexGuarded<Ring> ring;
 
-  // Belongs to the thread that calls next().
+  // Only for the thread that calls next().
   BatchForm form;
   ReaderBalance balance;
   kj::Vector<kj::Own<BatchSlot>> slots;

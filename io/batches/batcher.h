@@ -16,7 +16,7 @@ namespace io {
 struct BatchForm {
   enum Word {
     PIXELS,   // augmented pixels
-    BYTES,    // bytes as they are stored; the caller augments them
+    BYTES,    // the stored bytes; the caller augments them
     NUMBERS,  // no images, only the numbers of records; the caller has the images of all records
   } word = PIXELS;
   // For BYTES: returns memory for readers to write to, filled with zeros.
@@ -42,10 +42,10 @@ struct Batch {
   uint64_t step;
   // One of `pixels` and `bytes`, or neither, depending on the form. N = batchSize.
   kj::ArrayPtr<const float> pixels;  // N×C×H×W; 0 in rows that do not count
-  // N×C×H×W of augmenterOf().stored; anything in rows that do not count
+  // N×C×H×W of augmenterOf().stored; undefined in rows that do not count
   kj::ArrayPtr<const kj::byte> bytes;
   kj::ArrayPtr<const uint64_t> records;            // N: their numbers; 0 in rows that do not count
-  kj::ArrayPtr<const Augmentation> augmentations;  // N: what was drawn for them; empty for PIXELS
+  kj::ArrayPtr<const Augmentation> augmentations;  // N: as drawn; empty for PIXELS
   kj::ArrayPtr<const int32_t> labels;  // N; -1 in rows that do not count, which come last
   uint images;                         // rows that count: always N in training
   // N: the number that a row's dropout is drawn from, a function of (seed, pass, record). 0 in rows
@@ -62,12 +62,12 @@ struct Batch {
 struct BatcherCounts {
   uint64_t badRecords = 0;  // how often a bad record was skipped
   uint64_t waited_ns = 0;   // time for which next() waited for readers
-  uint threads = 0;         // reader threads by now; 0 if next() reads the batches itself
+  uint threads = 0;  // present number of reader threads; 0 if next() reads the batches itself
 };
 
 // Reads, decodes and augments ahead, on `readerThreads` threads, into a ring of preallocated
 // batches. With `addsReaders`, training takes more threads while that helps (see ReaderBalance). If
-// the machine allows only some of the threads, those do the work. With readerThreads = 0, next()
+// the system can start only some of the threads, these do the work. With readerThreads = 0, next()
 // reads the batch itself. One thread calls all methods. The content of a batch never depends on the
 // number of threads or on timing. The destructor waits only for the images that are being read.
 //
@@ -91,7 +91,7 @@ public:
 
   virtual ~Batcher() noexcept(false) = default;
 
-  // Returns the next batch, and waits for the readers if necessary. If a reader met an error (an
+  // Returns the next batch, and waits for the readers if necessary. If a reader failed (an
   // unreadable database, a bad record under on_bad_record = "fail"), throws it when its batch is
   // due, and at every call after that.
   virtual kj::Maybe<const Batch&> next() = 0;
@@ -101,8 +101,8 @@ public:
   // For validation only: begins again with the first batch of part number `part` of `parts`. Does
   // nothing if every worker validates on all records.
   virtual void take(uint part, uint parts) = 0;
-  // For training only: goes on with step `step`, and reads what `division` gives to this worker.
-  // Batches that were read ahead are read again.
+  // For training only: continues with step `step`, and reads the records that `division` gives to
+  // this worker. Batches that were read ahead are read again.
   virtual void divideBy(kj::Own<const Division> division, uint64_t step) = 0;
   virtual BatcherCounts counts() const = 0;
   // Returns one sentence per record skipped since the last call, with record, database and cause.

@@ -351,7 +351,7 @@ TEST_CASE("Batcher: restart() in the middle of validation begins with the first 
   CHECK(bytesOf(*batcher, 2) == first);
 }
 
-TEST_CASE("Batcher: goes on with another division of the records, and reads no batch twice") {
+TEST_CASE("Batcher: continues with another division of the records, and reads no batch twice") {
   Packed packed(120, 0);
   SUBCASE("with reader threads") {
     packed.config.readerThreads = 2;
@@ -367,7 +367,7 @@ TEST_CASE("Batcher: goes on with another division of the records, and reads no b
         kj::heap<Division>(120, packed.config.batchSize, 1, kj::arrayPtr(&joins, 1)), step);
     return batcher;
   };
-  // Alone, worker 0 reads the first three batches, and from step 3 on every second one.
+  // Worker 0 reads the first three batches alone, and from step 3 on every second batch.
   auto alone = Batcher::training(*dataset, packed.config, 5, 1, 0, 0);
   auto wanted = bytesOf(*alone, 7);
   size_t batch = wanted.size() / 7;

@@ -21,7 +21,7 @@ class ChunkOrder {
 public:
   ChunkOrder(uint64_t n, Chunks chunks, uint64_t seed, uint64_t a, uint64_t b);
 
-  // Returns the record at `place`, which is below n. Places may come in any order. It is faster to
+  // Returns the record at `place`, which is below n. Places may come in any order. It is fastest to
   // ask for all places of one window before those of the next.
   uint64_t at(uint64_t place);
 
@@ -29,11 +29,11 @@ private:
   uint64_t n;
   uint64_t chunkRecords;
   uint64_t windowRecords;
-  uint64_t first = 0;  // the record that the first chunk begins with
+  uint64_t first = 0;  // the record with which the first chunk begins
   uint64_t seed = 0;
   uint64_t wholeChunks;
   Permutation chunkOf;
-  // The last one that was asked for.
+  // The window that was requested last.
   uint64_t window = kj::maxValue;
   kj::Maybe<Permutation> inWindow;
 

@@ -32,7 +32,7 @@ Division::Division(uint64_t records, uint batchSize, uint workers,
     if (placeOf(a) != placeOf(b)) return placeOf(a) < placeOf(b);
     // At the end of an epoch, a worker may be lost, join and be lost again.
     if (atEpochEnds) return false;
-    // A run that repeats these losses may hear of them in another order.
+    // A run that repeats these losses may learn of them in another order.
     return a.joins != b.joins ? a.joins : a.rank < b.rank;
   });
   for (auto& change: sorted) addStretch(change);
@@ -140,15 +140,16 @@ void Division::places(uint64_t step, uint rank, kj::ArrayPtr<uint64_t> out) cons
 }
 
 uint64_t Division::stepsUntilEndOf(uint64_t epoch) const {
-  // What the earlier workers have left of it, less than a step of theirs, belongs to the next
-  // epoch.
+  // The records that the earlier workers have left, fewer than one of their steps takes, belong to
+  // the next epoch.
   if (epoch <= start.epoch) return start.step;
   uint64_t all = epoch * records;
   for (size_t i = 0;; i++) {
     auto& stretch = stretches[i];
     uint64_t left = all - kj::min(all, stretch.consumed);
     uint64_t end = stretch.begin + left / stretch.perStep(batchSize);
-    // Of two workers that are lost in one epoch, the one that had come further may be known first.
+    // If two workers are lost in one epoch, the loss of the one that was further ahead may become
+    // known first.
     bool isOver = true;
     for (auto& later: stretches.asPtr().slice(i + 1, stretches.size())) {
       isOver = isOver && end <= later.changed;

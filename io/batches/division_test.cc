@@ -55,7 +55,7 @@ TEST_CASE("Division: a worker that joins reads from its first step on") {
   CHECK_THROWS(placesOf(division, 3, 3, 5));
 }
 
-TEST_CASE("Division: a job that goes on with another number of workers uses every record once") {
+TEST_CASE("Division: a job that continues with another number of workers uses every record once") {
   // Two workers of batch 5 end epoch 1 of 98 records after 9 steps, and leave 8 of its records.
   // Then there are three workers, and from epoch 4 on one.
   Division two(98, 5, 2);
@@ -124,7 +124,7 @@ struct RandomJob {
   }
 };
 
-TEST_CASE("Division: whoever leaves and joins, every record counts once per pass") {
+TEST_CASE("Division: every record counts once per pass, whichever workers leave and join") {
   for (uint seed = 0; seed < 500; seed++) {
     CAPTURE(seed);
     RandomJob job(seed);
@@ -188,7 +188,8 @@ TEST_CASE(
   CHECK(division.stepsUntilEndOf(2) == 27);
 }
 
-TEST_CASE("Division: a lost worker may join again where the others take over its records") {
+TEST_CASE(
+    "Division: a lost worker may join again at the step where the others take over its records") {
   MemberChange changes[] = {
       {.rank = 1, .joins = false, .step = 5, .from = 8}, {.rank = 1, .joins = true, .step = 8}};
   Division division(32, 2, 2, changes);
@@ -209,7 +210,8 @@ TEST_CASE("Division: of two lost workers, the one that had made more steps may b
   CHECK(Division(48, 2, 3, changes).stepsUntilEndOf(1) == 10);
 }
 
-TEST_CASE("Division: whoever is lost in an epoch, the epoch ends when its records are trained") {
+TEST_CASE(
+    "Division: an epoch ends when its records are trained, whichever workers are lost in it") {
   for (uint seed = 0; seed < 500; seed++) {
     CAPTURE(seed);
     std::mt19937 dice(seed);
@@ -221,7 +223,7 @@ TEST_CASE("Division: whoever is lost in an epoch, the epoch ends when its record
     auto divided = [&]() { return Division(records, batchSize, workers, changes); };
     uint64_t begin = 0;
     for (uint epoch = 1; epoch <= EPOCHS; epoch++) {
-      // Those who are missing may come back at the beginning of an epoch.
+      // Missing workers may come back at the beginning of an epoch.
       auto before = divided();
       auto present = before.membersAt(begin);
       for (uint rank = 0; rank < workers; rank++) {
@@ -311,8 +313,8 @@ TEST_CASE("Division: at the end of an epoch, fewer records are left than a step 
           if (job.counts(rank, step)) used += job.batchSize;
         }
       }
-      // Those who were lost in step `end` or later are still members. A join at step `end` may have
-      // ended the epoch.
+      // Workers that were lost in step `end` or later are still members. A join at step `end` may
+      // have ended the epoch.
       kj::Vector<MemberChange> before;
       for (auto& change: job.changes) {
         if (change.step < end + (change.joins ? 1 : 0)) before.add(change);

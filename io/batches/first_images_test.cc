@@ -68,7 +68,7 @@ TEST_CASE("firstImages: leaves out held-out records, and may give fewer images t
   CHECK(firstImages(*dataset, packed.config, 0).size() == 0);
 }
 
-TEST_CASE("firstImages: a bad record ends the run if the policy says so") {
+TEST_CASE("firstImages: a bad record ends the run if the policy is to fail") {
   Packed packed;
   packed.config.onBadRecord = BadRecordPolicy::FAIL;
   auto dataset = packed.open();

@@ -5,8 +5,8 @@
 
 namespace io {
 
-// A permutation of 0 … n-1, drawn from a seed and two more numbers. Any place can be asked for
-// without those before it. A Feistel network permutes 2^k numbers. A result that is not below n is
+// A permutation of 0 … n-1, drawn from a seed and two more numbers. Any place can be computed
+// without the earlier ones. A Feistel network permutes 2^k numbers. A result that is not below n is
 // permuted again (Black and Rogaway 2002, "Ciphers with Arbitrary Finite Domains", cycle walking).
 // The same on every machine.
 class Permutation {
@@ -17,7 +17,7 @@ public:
   uint64_t at(uint64_t place) const;
 
 private:
-  // Even, so that the halves change places as often as back.
+  // Even, so that the halves end in their original places.
   static constexpr uint32_t ROUNDS = 8;
 
   uint64_t permuted(uint64_t number) const;

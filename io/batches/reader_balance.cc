@@ -5,7 +5,7 @@ namespace io {
 bool ReaderBalance::needsMore(uint64_t waited_ns, uint64_t now_ns) {
   if (isSettled || threads >= threadsMax) return false;
   if (begin_ns == 0) {
-    // What comes before the first batch is no step.
+    // The time before the first batch does not belong to a step.
     begin_ns = now_ns;
     return false;
   }

@@ -1,4 +1,4 @@
-// io/batches/reader_balance.h: how many threads read records for the steps of a worker.
+// io/batches/reader_balance.h: decides how many threads read records for a worker.
 #pragma once
 
 #include <kj/common.h>
@@ -9,7 +9,7 @@ namespace io {
 
 using kj::uint;
 
-// Adds a thread while steps wait for records, as long as each new one makes them wait less. So a
+// Adds a thread while steps wait for records, as long as each new thread shortens the wait. So a
 // worker takes no more threads than it needs, nor more than the machine has cores for.
 class ReaderBalance {
 public:
@@ -25,7 +25,7 @@ private:
   static constexpr uint BATCHES_MIN = 8;
   // If steps wait for less than this share of the time, no thread is added.
   static constexpr double SHARE_MIN = 0.05;
-  // A thread helps if the waiting per batch becomes shorter than this part of what it was.
+  // A thread helps if the waiting time per batch falls below this share of the former one.
   static constexpr double HELPS_BELOW = 0.97;
 
   uint threads;

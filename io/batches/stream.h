@@ -26,8 +26,8 @@ using kj::uint;
 //   order = "stored"  every permutation is the identity
 //   order = "chunks"  the permutations are those of ChunkOrder
 //
-// With `last_batch`, each pass is as long as passLength() says. Where that is less than N, its last
-// records are left out. Where it is more, its first records follow its last ones.
+// With `last_batch`, each pass is as long as passLength() says. If that is less than N, the last
+// records of the pass are left out. If it is more, its first records follow its last ones.
 //
 // Up to LISTED_MAX records, Fisher and Yates' shuffle makes a list per pass with order =
 // "shuffled". More records are not listed: see Permutation.
@@ -39,8 +39,8 @@ public:
   // config.heldOut < records < 2^32 and rank < workers.
   Stream(const DataConfig& config, uint64_t records, uint64_t seed, uint workers, uint rank);
 
-  // For part = "split": reads what `division` gives to this worker. It has passes of the same
-  // length and the same batch size.
+  // For part = "split": reads the records that `division` gives to this worker. It has passes of
+  // the same length and the same batch size.
   void divideBy(kj::Own<const Division> division);
 
   // A record and the pass in which it is read. The draws of its augmentation depend on both.
@@ -55,7 +55,7 @@ public:
   void samples(uint64_t step, kj::ArrayPtr<Sample> out);
 
   // Returns how many records a pass over `trained` records reads: all, or as many as whole steps of
-  // those who share them take.
+  // the workers that share them take.
   static uint64_t passLength(const DataConfig& config, uint64_t trained, uint workers);
 
   // Returns how many steps a worker makes until the end of epoch `epoch` (from 1), for passes of
@@ -92,9 +92,9 @@ private:
   uint64_t stride;    // distance between the beginnings of two batches
   uint batchSize;
   uint rank;
-  kj::Maybe<kj::Own<const Division>> division;  // null: `begin` and `stride` tell
-  kj::Array<uint64_t> places;                   // in the stream, of the batch that is asked for
-  kj::Maybe<Order> orders[2];                   // that of pass e is at e mod 2
+  kj::Maybe<kj::Own<const Division>> division;  // null: `begin` and `stride` decide
+  kj::Array<uint64_t> places;                   // in the stream, of the requested batch
+  kj::Maybe<Order> orders[2];                   // the order of pass e is at e mod 2
 };
 
 }  // namespace io

@@ -82,13 +82,13 @@ void unpackGzip(kj::StringPtr path, Take take) {
   }
 }
 
-// With libarchive's reason, if it has one.
+// Adds libarchive's reason, if it has one.
 [[noreturn]] void refuse(kj::StringPtr path, archive* handle) {
   auto reason = archive_error_string(handle);
   refuse(path, reason == nullptr ? "it cannot be unpacked"_kj : kj::StringPtr(reason));
 }
 
-// The same for the other kinds of compression.
+// Does the same for the other kinds of compression.
 void unpack(kj::StringPtr path, Take take) {
   auto handle = archive_read_new();
   KJ_REQUIRE(handle != nullptr, "libarchive cannot start");

@@ -23,7 +23,7 @@ namespace io {
 
 namespace {
 
-// How many bytes libarchive reads at a time: so many that a network disk is not slow.
+// How many bytes libarchive reads at a time: enough for good speed on a network disk.
 constexpr size_t BLOCK_BYTES = size_t(1) << 20;
 
 // An entry of an archive.
@@ -31,7 +31,7 @@ struct ArchiveEntry {
   unsigned type;               // AE_IFREG, …; 0 if the archive does not say
   kj::Maybe<kj::String> name;  // null if it cannot be read
   kj::String written;          // in a tar: the bytes of the name in the archive
-  // of a hard link without content of its own: the file that it links to
+  // of a hard link without separate content: the file that it links to
   kj::Maybe<kj::String> target;
   int64_t size;  // 0: unknown
 };
@@ -56,7 +56,7 @@ public:
       archive_read_support_format_all(handle);
     }
     KJ_ON_SCOPE_FAILURE(archive_read_free(handle));
-    // If libarchive opened the file, it would not say why it cannot.
+    // If libarchive opened the file, it would not report the reason of a failure.
     int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) configs::fail("cannot open ", path, ": ", strerror(errno));
     file = kj::AutoCloseFd(fd);
@@ -106,7 +106,7 @@ public:
         kj::mv(target), size};
   }
 
-  // What it throws begins with a verb.
+  // The texts of its exceptions begin with a verb.
   kj::Array<kj::byte> read(int64_t sizeHint, size_t bytesMax) {
     auto refuse = [&]() { configs::fail("has more than the allowed ", bytesMax, " bytes"); };
     if (isEncrypted) configs::fail("is encrypted: unpack the archive with its password");
@@ -205,7 +205,8 @@ public:
   kj::StringPtr targetOf(kj::StringPtr name) const { return KJ_ASSERT_NONNULL(targets.find(name)); }
 
 private:
-  // A link may point to a link. A circle of links has no file: one of its links stands for that.
+  // A link may point to a link. A circle of links has no file. One of its links then stands for the
+  // file.
   kj::StringPtr fileOf(kj::StringPtr name) {
     kj::Vector<kj::StringPtr> passed;
     for (;;) {
@@ -239,7 +240,7 @@ private:
 
   kj::Vector<kj::String> order;
   kj::HashMap<kj::String, kj::String> targets;
-  // What fileOf() has found, so that each link is followed once. Points into the two above.
+  // The results of fileOf(), so that each link is followed once. Points into the two above.
   kj::HashMap<kj::StringPtr, kj::StringPtr> files;
   kj::HashMap<kj::String, kj::Vector<kj::String>> byFile;
   bool grouped = false;
@@ -359,8 +360,8 @@ private:
     return false;
   }
 
-  // Notes the folders above `path`, which are not empty, and `path` if it is a folder itself. Of a
-  // hidden folder, only that it is there.
+  // Records that the folders above `path` are not empty, and records `path` if it is a folder
+  // itself. Of a hidden folder, records only that it exists.
   void noteFolders(kj::StringPtr path, bool isFolder) {
     auto hidden = hiddenPartOf(path);
     KJ_IF_MAYBE(part, hidden) {

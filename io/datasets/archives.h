@@ -30,7 +30,7 @@ public:
   // archive is damaged or ends early. Throws if a zip or tar has two files or folders to which
   // composed() gives one name. For other formats, this cannot be detected.
   virtual kj::Maybe<kj::StringPtr> next() = 0;
-  // The label that the source itself gives to the file that next() returned last. Only RecordIO
+  // Returns the label in the source itself of the file that next() returned last. Only RecordIO
   // files have labels.
   virtual kj::Maybe<uint32_t> label() const { return nullptr; }
   // Returns the content of the file that next() returned last. Call it at most once per file.
@@ -40,11 +40,11 @@ public:
   // read further.
   virtual kj::Array<kj::byte> read(size_t bytesMax) = 0;
 
-  // What next() has skipped so far. notRegular(): entries that are neither regular files nor
-  // folders, with their kinds. unreadable(): folders, and entries of archives by their names, that
-  // cannot be read, with the reason. hidden(): hidden files and folders, but not what is inside
-  // hidden folders (see hiddenPartOf()). empty(): folders with nothing in them; complete after the
-  // last file.
+  // The entries that next() has skipped so far. notRegular(): entries that are neither regular
+  // files nor folders, with their kinds. unreadable(): folders, and entries of archives by their
+  // names, that cannot be read, with the reason. hidden(): hidden files and folders, but not the
+  // contents of hidden folders (see hiddenPartOf()). empty(): folders with nothing in them;
+  // complete after the last file.
   virtual const LeftOut& notRegular() const = 0;
   virtual const LeftOut& hidden() const = 0;
   virtual const LeftOut& unreadable() const = 0;

@@ -73,10 +73,11 @@ TEST_CASE("Members: says why an archive cannot be opened, also if it is incomple
   CHECK(thrownBy([&]() { contents(tar); }) == kj::str("cannot open ", tar, ": Permission denied"));
 }
 
-TEST_CASE("Members: says that a file is encrypted") {
+TEST_CASE("Members: reports an encrypted file") {
   Scratch scratch;
   auto zip = zipOf({"a.jpg"_kj}, false);
-  // The lowest bit of the flags says it, in the header of the file and in the directory.
+  // The lowest bit of the flags marks an encrypted file, in the header of the file and in the
+  // directory.
   zip[6] |= 1;
   const kj::byte DIRECTORY[] = {0x50, 0x4b, 0x01, 0x02};
   auto entry = static_cast<kj::byte*>(memmem(zip.begin(), zip.size(), DIRECTORY, 4));

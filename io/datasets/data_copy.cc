@@ -23,13 +23,14 @@ namespace io {
 
 namespace {
 
-// What a folder of packed records may hold that training needs.
+// The files in a folder of packed records that training needs.
 constexpr kj::StringPtr NAMES[] = {TRAINING_FILE, VALIDATION_FILE, MEAN_FILE};
 constexpr size_t DATABASES = 2;
 
 constexpr uint64_t FILE_BYTES_MAX = uint64_t(1) << 50;
 constexpr size_t SHA256_DIGITS = 64;
-// How much may wait for the disk. A process that waits for more of it would seem silent.
+// How many bytes may be waiting to be written to the disk. A process that waits for more would seem
+// silent.
 constexpr uint64_t SYNC_BYTES = 16 << 20;
 
 kj::String checkedSha256(kj::StringPtr text) {
@@ -127,7 +128,7 @@ DataCopy::DataCopy(kj::StringPtr recordsSha256, kj::StringPtr name, kj::Array<Pa
 
 bool DataCopy::hasRecords(kj::StringPtr folder) const {
   bool areThey = false;
-  // A damaged one counts as absent.
+  // A damaged copy counts as absent.
   auto ignored = kj::runCatchingExceptions([&]() {
     auto training = RecordDb::open(kj::str(folder, "/", TRAINING_FILE));
     auto validation = RecordDb::open(kj::str(folder, "/", VALIDATION_FILE));
@@ -177,7 +178,7 @@ void DataCopy::open() {
     if (fd < 0) configs::fail("cannot make ", name, ": ", strerror(errno), OTHER_FOLDER);
     opened.add(kj::AutoCloseFd(fd));
     auto size = sizeOf(fd);
-    // Bytes of another copy. Those before them may be, too: the sum decides.
+    // These bytes belong to another copy. Earlier bytes may too, but the checksum shows that.
     if (!isWhole || size > file.size_bytes) {
       KJ_SYSCALL(::ftruncate(fd, 0), name);
       size = 0;
@@ -209,13 +210,13 @@ void DataCopy::finish() {
   KJ_REQUIRE(opened.size() == files.size() && present == size_bytes(), "it is not complete");
   for (size_t i: kj::indices(opened)) about(pathOf(i), [&]() { syncToDisk(opened[i]); });
   std::error_code error;
-  // A damaged one. Processes that read it keep their open files.
+  // A damaged copy. Processes that read it keep their open files.
   std::filesystem::remove_all(path.cStr(), error);
   moveIntoPlace(part, path);
   if (find() == nullptr) {
     std::filesystem::remove_all(path.cStr(), error);
     configs::fail("the records that were copied to ", path,
-        " are not those of the run. Start the run again to copy them anew");
+        " are not those of the run. Start the run again to copy them again");
   }
 }
 

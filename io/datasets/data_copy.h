@@ -21,8 +21,8 @@ class PackedFiles {
 public:
   kj::ArrayPtr<const PackedFile> list() const { return files; }
   uint64_t size_bytes() const;
-  // Fills `to` with the bytes from `offset` on, none of which lies behind the end. Throws if a file
-  // has become shorter.
+  // Fills `to` with the bytes from `offset` on. `to` must not reach beyond the end. Throws if a
+  // file has become shorter.
   void read(uint64_t offset, kj::ArrayPtr<kj::byte> to) const;
 
 protected:
@@ -40,12 +40,12 @@ public:
   explicit PackedData(const DataConfig& config);
 
   kj::String recordsSha256;  // see recordsSha256() in datasets.h
-  kj::String name;           // of their folder, in the cache unless they lie elsewhere
+  kj::String name;           // the name of their folder, which need not be in the cache
 };
 
 // A copy of another machine's packed records in this machine's cache. The folder of the copy is
-// named after the records, and exists only when the copy is complete. Until then, the bytes that
-// have come lie in a folder beside it. Another process may fetch the rest.
+// named after the records, and exists only when the copy is complete. Until then, the received
+// bytes are in a folder beside it. Another process may fetch the rest.
 class DataCopy: public PackedFiles {
 public:
   // The arguments come from another machine, as its PackedData has them. Throws if they are not
@@ -53,25 +53,24 @@ public:
   DataCopy(kj::StringPtr recordsSha256, kj::StringPtr name, kj::Array<PackedFile> files);
 
   // Returns the folder of the copy, or of the same records that this machine has imported itself.
-  // Null if it has neither of them. Looks at the sizes of the copy, and at the digests that the
-  // databases have of all their records. Each record has a checksum of its own, which is checked
-  // when it is read.
+  // Null if it has neither of them. Checks the sizes of the copy, and the digests in its databases.
+  // Each record also has a checksum, which is checked when the record is read.
   kj::Maybe<kj::String> find() const;
 
   // Takes the lock of the copy, which this object then keeps. Returns false if another process has
   // it: that process may complete the copy. Throws if the cache cannot be written.
   bool takeLock();
-  // Opens what is there of a copy that is not complete. This and the functions below need the lock.
+  // Opens an incomplete copy. This and the functions below need the lock.
   void open();
-  // How many bytes are there.
+  // Returns how many bytes the incomplete copy has.
   uint64_t present_bytes() const { return present; }
-  // Adds bytes behind those that are there. Throws if `offset` is another place, or if they do not
+  // Appends bytes. Throws if `offset` is not the end of the incomplete copy, or if the bytes do not
   // belong to the files. Also throws if the disk is full.
   void append(uint64_t offset, kj::ArrayPtr<const kj::byte> bytes);
-  // Moves the files into their place. The caller has checked the sum of all bytes. Throws if the
-  // records are not those of the name.
+  // Moves the files into their place. The caller must have checked the checksum of all bytes.
+  // Throws if the records do not match the name.
   void finish();
-  // Removes what is there. The copy begins anew.
+  // Removes the incomplete copy. The copy begins again.
   void clear();
 
 private:

@@ -40,7 +40,7 @@ struct Pair {
   }
 };
 
-TEST_CASE("DataCopy: goes on where another process ended, and then holds the same records") {
+TEST_CASE("DataCopy: continues where another process ended, and then holds the same records") {
   Pair pair;
   auto size = pair.data->size_bytes();
   CHECK(pair.data->list().size() == 3);  // with the mean image
@@ -144,7 +144,7 @@ TEST_CASE("DataCopy: find() does not return a copy that was cut short or has oth
   CHECK(copy->find() == nullptr);
   copy = nullptr;
   CHECK(write(pair.bytes(0, size))->find() != nullptr);
-  // The databases are there, but both are damaged.
+  // The databases exist, but both are damaged.
   auto damaged = pair.bytes(0, size);
   for (auto& byte: damaged) byte ^= 1;
   CHECK(thrownBy([&]() { write(damaged); }).startsWith("the records that were copied to "));

@@ -31,7 +31,7 @@ namespace io {
 
 namespace {
 
-// Size and time of the last change. If they differ, the file is another one.
+// Size and time of the last change. If they differ, the file has changed.
 kj::String identityOf(kj::StringPtr path) {
   struct stat status;
   if (::stat(path.cStr(), &status) != 0) {
@@ -44,8 +44,8 @@ bool isReadable(kj::StringPtr path) {
   return ::faccessat(AT_FDCWD, path.cStr(), R_OK, AT_EACCESS) == 0;
 }
 
-// Returns the absolute path of what is at `path`, without links. The first `/` is left out, so that
-// imports of earlier versions keep their names.
+// Returns the absolute form of `path`, without links. The first `/` is left out, so that imports of
+// earlier versions keep their names.
 kj::String realPath(kj::StringPtr path) {
   auto real = ::realpath(path.cStr(), nullptr);
   if (real == nullptr) configs::fail("cannot access ", path, ": ", strerror(errno));
@@ -138,7 +138,7 @@ kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> re
     isChecked = isChecked && file.sha256 != nullptr;
   }
   KJ_IF_MAYBE(place, config.source) {
-    // Nothing else tells the files of one source from those of another one.
+    // Nothing else distinguishes the files of one source from those of another.
     if (!isChecked && isAddress(*place)) digest.add(*place);
     if (!isChecked && !isAddress(*place)) digest.addFile(*place);
   }
@@ -167,7 +167,7 @@ kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
         ". Set RUNNER_CACHE to a folder that can be written");
   }
   kj::AutoCloseFd owned(fd);
-  // A file system without locks does not keep anybody apart.
+  // Without locks in the file system, nothing keeps processes apart.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     progress("waiting for another process that imports the same data", 0, 0);
     KJ_SYSCALL(::flock(fd, LOCK_EX), path);
@@ -182,7 +182,7 @@ bool isPacked(kj::StringPtr folder) {
 // Where the records of `config` are in the cache.
 struct CachePlace {
   RemoteFiles remote;  // the files at its addresses
-  kj::String records;  // as cacheName() names them
+  kj::String records;  // by cacheName()
   kj::String folder;
 };
 
@@ -192,13 +192,13 @@ CachePlace placeInCache(const DataConfig& config, RemoteFiles remote) {
   return {kj::mv(remote), kj::mv(records), kj::mv(folder)};
 }
 
-// Returns that place without asking a server. Null if this machine never asked.
+// Returns that place without asking a server. Null if this machine has never asked.
 kj::Maybe<CachePlace> knownPlace(const DataConfig& config) {
   KJ_IF_MAYBE(remote, keptFiles(config)) return placeInCache(config, kj::mv(*remote));
   return nullptr;
 }
 
-// Asks the servers, if there are any, and keeps what they say.
+// Asks the servers, if there are any, and stores their answers.
 CachePlace askForPlace(const DataConfig& config, Progress& progress) {
   auto remote = lookUpFiles(config, progress);
   makeFolders(config, configs::cacheFolder());
@@ -206,8 +206,8 @@ CachePlace askForPlace(const DataConfig& config, Progress& progress) {
   return placeInCache(config, kj::mv(remote));
 }
 
-// Refuses files that say what images show. The packed records in `folder` have their labels and
-// names already.
+// Refuses files with labels or names of classes. The packed records in `folder` already have labels
+// and names.
 void requireNoLabelFiles(const DataConfig& config, kj::StringPtr folder) {
   auto require = [&](const kj::Maybe<kj::String>& file, kj::StringPtr key, kj::StringPtr purpose) {
     if (file == nullptr) return;
@@ -222,7 +222,8 @@ void requireNoLabelFiles(const DataConfig& config, kj::StringPtr folder) {
 // Returns the folder with the databases of `config`. Makes it if necessary.
 kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
   KJ_IF_MAYBE(copy, config.copy) return kj::str(*copy);
-  // Also if the import is in the cache: a mistyped source must not lead to training on other files.
+  // Checks this even if the import is in the cache: a mistyped source must not lead to training on
+  // other files.
   requireSourcePlace(config);
   KJ_IF_MAYBE(source, config.source) {
     if (isPacked(*source)) {
@@ -278,9 +279,9 @@ ImageShape someShape(const RecordDb& db, const DataConfig& config) {
   configs::fail("no record of ", db.path(), " can be read. `runner data verify` names the causes");
 }
 
-// Checks that records, which may have been packed by another program, have the short side that
-// `config` says. If images have many shapes, it checks a sample, because reading all records of a
-// large database takes minutes.
+// Checks that records, which another program may have packed, have the short side that `config`
+// asks for. If images have many shapes, it checks a sample, because reading all records of a large
+// database takes minutes.
 void checkShortSide(const DataConfig& config, kj::StringPtr folder, const RecordDb& db) {
   constexpr uint64_t SAMPLES = 100;
   uint least = kj::maxValue, most = 0;
@@ -310,7 +311,7 @@ void checkShortSide(const DataConfig& config, kj::StringPtr folder, const Record
       " out, or pack them again with --resize ", wanted);
 }
 
-// Returns the place by which the user knows the records.
+// Returns the place of the records that the user knows.
 kj::String placeOf(const DataConfig& config) {
   KJ_IF_MAYBE(source, config.source) {
     return isAddress(*source) ? shownAddress(*source) : kj::str(*source);
@@ -511,7 +512,7 @@ void packDataset(const DataConfig& config, kj::StringPtr into, Progress progress
   importInto(config, remote, records, folder, true, progress, warn, [&](kj::StringPtr part) {
     auto training = RecordDb::open(kj::str(part, "/", TRAINING_FILE));
     KJ_IF_MAYBE(shape, training->shape()) {
-      // The mean image is part of the folder's purpose. Therefore a failure ends the command.
+      // The user asked for the mean image in this folder. Therefore a failure ends the command.
       Warn refuse = [](kj::StringPtr sentence) { configs::fail(sentence); };
       loadMeanImage(config, *training, part, *shape, progress, refuse);
     }

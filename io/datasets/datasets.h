@@ -36,8 +36,9 @@ public:
   // The mean of the training images before augmentation: C×H×W float32 of the stored shape. Empty
   // unless the configuration asks for it.
   virtual kj::ArrayPtr<const float> meanImage() const = 0;
-  // What the import left out: the sentences that it passed to `warn`. If there are more than six,
-  // returns the first five, and one sentence that says how many more there are, and where.
+  // Returns sentences about everything that the import left out, which it also passed to `warn`. If
+  // there are more than six, returns the first five, and one sentence that says how many more there
+  // are, and where.
   virtual kj::Array<kj::String> leftOut() const = 0;
 };
 
@@ -46,9 +47,9 @@ public:
 //
 // The cache is $RUNNER_CACHE, else $XDG_CACHE_HOME/runner, else ~/.cache/runner. A file lock lets
 // one of several processes (or threads) import, while the others wait. An import is complete or
-// absent: it is written beside its place and then renamed. If a file of it was deleted, it is made
-// anew. The next import removes what a killed process has left. Checksums are those of the
-// extracted files.
+// absent: it is written beside its place and then renamed. If one of its files was deleted, the
+// import is repeated. The next import removes files that a killed process has left. Checksums are
+// those of the extracted files.
 //
 // A `source` that is a folder written by pack_records is opened in place, whatever `encoding` and
 // `resize_short_side` say. So is `config.copy`, in place of any source.
@@ -57,19 +58,20 @@ public:
 // downloaded into the folder of the import, and removed with the end of the import. If the import
 // fails or is interrupted, the download stays for the next import of the same file.
 //
-// `warn`, which by default writes to stderr, is called with what an import leaves out. It is not
-// called for a data set that was imported before: see Dataset::leftOut(). It is also called if the
-// mean image cannot be kept.
+// `warn`, which by default writes to stderr, is called with sentences about everything that an
+// import leaves out. It is not called for a data set that was imported before: see
+// Dataset::leftOut(). It is also called if the mean image cannot be kept.
 //
-// Throws with the way out if the source cannot be found, cannot be read, or has a wrong checksum.
+// Throws, and says what to do, if the source cannot be found, cannot be read, or has a wrong
+// checksum.
 kj::Own<Dataset> openDataset(
     const DataConfig& config, Progress progress, Warn warn = &configs::warn);
 
 // Asks the servers whether the images of `config` that lie at addresses have changed since they
-// were imported. If so, the next openDataset(), also of other processes with the same cache,
-// imports them anew. Without a call of this function, openDataset() asks the servers only if it has
-// to import. If a server does not answer, openDataset() uses the records that were imported from
-// there before, and `warn` says so. Throws if there are no such records.
+// were imported. If so, the next openDataset(), also in other processes with the same cache,
+// imports them again. Without a call of this function, openDataset() asks the servers only if it
+// has to import. If a server does not answer, openDataset() uses the records that were imported
+// from there before, and `warn` says so. Throws if there are no such records.
 void lookForChanges(const DataConfig& config, Progress progress, Warn warn = &configs::warn);
 
 // Reports an error if `config` needs the user's own images, and neither `config` nor the
@@ -87,11 +89,11 @@ kj::Array<kj::String> classNamesOf(const RecordDb& db);
 // process is making it. Also throws if `into`.part, in which the folder is made, is not ours.
 //
 // If the process is killed or `progress` throws, the images that were packed stay in `into`.part.
-// The next call with the same images and settings goes on with them.
+// The next call with the same images and settings continues with them.
 void packDataset(
     const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn = &configs::warn);
 
-// What is known of a data set. factsOf() needs no download, but returns null for image folders:
+// Facts about a data set. factsOf() needs no download, but returns null for image folders, because
 // their records must be read first.
 struct DatasetFacts {
   ImageShape shape;  // of the stored images

@@ -42,7 +42,7 @@ TEST_CASE("openDataset: imports again if a file of the cached folder was deleted
       damaged = kj::str(db.path());
       REQUIRE(::truncate(damaged.cStr(), 4096) == 0);
     }
-    // The advice in the message helps.
+    // The advice in the message works.
     auto message = thrownBy([&]() { openDataset(config, unheard()); });
     CHECK(message.startsWith(kj::str("cannot open the record database ", damaged, ": ")));
     CHECK(memmem(message.begin(), message.size(), ". Delete this file", 18) != nullptr);
@@ -196,7 +196,7 @@ TEST_CASE("openDataset: imports an image that was left out once it may be read")
   CHECK(images() == 20);
 }
 
-TEST_CASE("openDataset: imports an image folder once, although the cache and runs lie in it") {
+TEST_CASE("openDataset: imports an image folder once, although the cache and runs are in it") {
   ImageFolder scratch;
   REQUIRE(::setenv("RUNNER_CACHE", scratch.path("images/cache").cStr(), 1) == 0);
   uint imports = 0;
@@ -213,7 +213,7 @@ TEST_CASE("openDataset: imports an image folder once, although the cache and run
   CHECK(imports == 1);
 }
 
-TEST_CASE("openDataset: keeps what an import left out beside its records") {
+TEST_CASE("openDataset: keeps the list of left-out files beside the imported records") {
   ImageFolder scratch;
   auto& config = scratch.config;
   CHECK(openDataset(config, unheard())->leftOut().size() == 0);
@@ -319,7 +319,8 @@ TEST_CASE(
     "records") {
   ImageFolder scratch;
   auto& config = scratch.config;
-  // Each process waits at the gate until all are there, imports, and says whether it did the work.
+  // Each process waits at the gate until all have arrived, imports, and reports whether it did the
+  // work.
   constexpr uint PROCESSES = 4;
   int gate[2], results[2];
   KJ_SYSCALL(::pipe(gate));

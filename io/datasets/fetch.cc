@@ -34,7 +34,7 @@ constexpr long HTTP_SERVER_ERRORS = 500;  // and above
 // exception may pass these. An exception therefore waits until libcurl has returned.
 class Request {
 public:
-  // `what` is what `progress` is told.
+  // `what` is passed to `progress`.
   Request(kj::StringPtr address, kj::String what, Progress& progress)
       : what(kj::mv(what)), progress(progress), curl(curl_easy_init()) {
     KJ_REQUIRE(curl != nullptr, "libcurl cannot start");
@@ -63,7 +63,8 @@ public:
 
   void askForHead() { set(CURLOPT_NOBODY, 1L); }
 
-  // Asks for the bytes from `offset` on if the file still has this version, and else for all.
+  // Asks for the bytes from `offset` on if the file still has this version, and otherwise for all
+  // bytes.
   void askForRest(uint64_t offset, kj::StringPtr version) {
     offset_bytes = offset;
     set(CURLOPT_RANGE, kj::str(offset, "-").cStr());
@@ -71,8 +72,8 @@ public:
     set(CURLOPT_HTTPHEADER, headers);
   }
 
-  // Gives the bytes that come to `take`, which returns whether it wants more. Throws what it and
-  // `progress` throw.
+  // Passes the received bytes to `take`, which returns whether to continue. Passes on exceptions of
+  // `take` and `progress`.
   CURLcode send(kj::Function<bool(kj::ArrayPtr<const kj::byte>)> take) {
     this->take = kj::mv(take);
     auto result = curl_easy_perform(curl);
@@ -84,13 +85,13 @@ public:
   long status() const { return number<long>(CURLINFO_RESPONSE_CODE); }
   kj::Maybe<uint64_t> contentLength() const {
     auto length = number<curl_off_t>(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
-    // Some servers say 0 in a head alone.
+    // Some servers answer a HEAD request with a size of 0.
     if (length <= 0) return nullptr;
     return uint64_t(length);
   }
   bool isWebPage() const { return header("Content-Type").startsWith("text/html"); }
 
-  // Returns the version as RemoteFile has it. Prefers what If-Range may name.
+  // Returns the version for RemoteFile. Prefers one that If-Range may name.
   kj::String version() const {
     auto tag = header("ETag");
     if (tag.startsWith("\"")) return tag;
@@ -163,7 +164,7 @@ kj::String downloading(kj::StringPtr address) {
   return kj::str("downloading ", fileNameOf(address), ", bytes");
 }
 
-// What about() takes for a download.
+// Returns the beginning of a message about a failed download.
 kj::String cannotDownload(kj::StringPtr address) {
   return kj::str("cannot download ", shownAddress(address), ":");
 }
@@ -188,7 +189,7 @@ kj::String partOf(kj::StringPtr path) {
   return kj::str(path, ".part");
 }
 
-// A download that goes on after its transfer broke off.
+// A download that continues after its transfer broke off.
 class LongDownload {
 public:
   LongDownload(const RemoteFile& file, kj::StringPtr part, Progress& progress)
@@ -277,7 +278,8 @@ private:
       case CURLE_HTTP2_STREAM:
         return request.causeOf(result);
       case CURLE_HTTP_RETURNED_ERROR:
-        // More is there than the server has. It has not said the size, so it may be all.
+        // The file has all bytes that the server has, or more. If the server did not state the
+        // size, the file may be complete.
         if (status == HTTP_RANGE_NOT_SATISFIABLE && bytes > 0) {
           restart();
           return request.causeOf(result);
@@ -293,7 +295,7 @@ private:
     configs::fail(request.causeOf(result));
   }
 
-  // Tells `progress` of the pause, which may interrupt it.
+  // Reports the pause to `progress`, which may interrupt it.
   void wait(kj::Duration pause, kj::StringPtr cause) {
     constexpr kj::Duration STEP = 100 * kj::MILLISECONDS;
     auto& clock = kj::systemPreciseMonotonicClock();
@@ -302,7 +304,7 @@ private:
         kj::str("downloading ", fileNameOf(file.address), " again soon (", cause, "), bytes");
     for (auto now = clock.now(); now < end; now = clock.now()) {
       progress(what, bytes, file.size_bytes.orDefault(0));
-      // A signal ends it early.
+      // A signal ends the pause early.
       ::poll(nullptr, 0, kj::min(end - now, STEP) / kj::MILLISECONDS + 1);
     }
   }
@@ -359,7 +361,8 @@ void download(kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Prog
 
 RemoteFile lookUp(kj::StringPtr address, Progress& progress) {
   if (fileNameOf(address).size() == 0) failToDownload(address, "the address names no file");
-  // Some servers refuse to send a head alone. They send the content until we have seen its head.
+  // Some servers refuse HEAD requests. From these, requests the content, and stops after the
+  // header.
   for (bool isHead: {true, false}) {
     Request request(address, kj::str("asking for ", fileNameOf(address)), progress);
     if (isHead) request.askForHead();

@@ -23,13 +23,13 @@ kj::String fileNameOf(kj::StringPtr address);
 // than `bytesMax` bytes, or if it sends nothing for a minute.
 void download(kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Progress& progress);
 
-// What a server says of the file at an address.
+// A server's information about the file at an address.
 struct RemoteFile {
   kj::String address;
-  // The file's ETag, or else the time of its last change, as the server writes it. Another text
-  // means another file. Empty if the server says neither.
+  // The file's ETag, or else the time of its last change, as the server writes it. A different text
+  // means a different file. Empty if the server sends neither.
   kj::String version;
-  kj::Maybe<uint64_t> size_bytes;  // null if the server does not say it
+  kj::Maybe<uint64_t> size_bytes;  // null if the server does not send it
 };
 
 // Asks for the file at `address`, without downloading it. Throws if there is no file.
@@ -37,20 +37,20 @@ RemoteFile lookUp(kj::StringPtr address, Progress& progress);
 
 // How often, and after which pauses, a download that broke off is tried again.
 struct Patience {
-  // The download ends after so many failed attempts in a row that brought no new byte.
+  // The download ends after this many consecutive attempts without a new byte.
   kj::uint attempts = 7;
   kj::Duration pause =
       1 * kj::SECONDS;  // before the second attempt; each later one is twice as long
 };
 
-// Downloads `file` into the file `path`, with its beginning in `path`.part until it is complete. A
-// `path`.part that is there must be the beginning of the same version. The download goes on with it
-// if the server can send a part of a file, and begins anew otherwise. Does the same after a
-// transfer broke off. Throws if that happens too often, if the server refuses, or if it has another
-// version. `path`.part then stays, unless it is empty.
+// Downloads `file` into the file `path`, with its beginning in `path`.part until it is complete. An
+// existing `path`.part must be the beginning of the same version. The download continues it if the
+// server can send a part of a file, and begins again otherwise. Does the same after a transfer
+// broke off. Throws if that happens too often, if the server refuses, or if it has another version.
+// `path`.part then stays, unless it is empty.
 void download(
     const RemoteFile& file, kj::StringPtr path, Progress& progress, Patience patience = {});
-// Returns how many bytes of the download into `path` are there.
+// Returns how many bytes of the download into `path` have been stored.
 uint64_t downloadedBytes(kj::StringPtr path);
 
 }  // namespace io

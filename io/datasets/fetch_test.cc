@@ -144,7 +144,7 @@ TEST_CASE("lookUp: an address without an archive is an error") {
   CHECK(refusal(place) == kj::str("cannot download ", place, ": Couldn't connect to server"));
 }
 
-TEST_CASE("download: goes on where a transfer broke off") {
+TEST_CASE("download: continues where a transfer broke off") {
   HttpServer server(served());
   Client client(server);
   // Four times in a row, but never without another byte.
@@ -157,7 +157,7 @@ TEST_CASE("download: goes on where a transfer broke off") {
         "HEAD, GET, GET, GET, GET from 1000, GET from 3000, GET from 6000, GET from 10000");
 }
 
-TEST_CASE("download: begins anew if the server sends only whole files or names no version") {
+TEST_CASE("download: begins again if the server sends only whole files or names no version") {
   for (bool hasVersion: {false, true}) {
     auto file = served(hasVersion ? FIRST : ""_kj);
     file.sendsParts = false;
@@ -184,7 +184,7 @@ TEST_CASE("download: does not need to know the size") {
   CHECK(server.requests() == "HEAD, GET, HEAD, GET from 300000, GET");
 }
 
-TEST_CASE("download: gives up after several attempts, and a later call goes on") {
+TEST_CASE("download: gives up after several attempts, and a later call continues") {
   HttpServer server(served());
   Client client(server);
   auto file = client.file();

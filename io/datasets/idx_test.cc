@@ -50,13 +50,13 @@ TEST_CASE("idx: images of any size become records, and a changed file is importe
   CHECK(openDataset(folder.config, unheard())->classes() == 12);
 }
 
-TEST_CASE("idx: reads a file that is there both unpacked and compressed once") {
+TEST_CASE("idx: reads a file only once if it exists both unpacked and compressed") {
   IdxFolder folder;
   folder.write("letters/emnist-train-images-idx3-ubyte.gz", nullptr);
   CHECK(openDataset(folder.config, unheard())->classes() > 0);
 }
 
-TEST_CASE("idx: says which file is missing, or is not what its name says") {
+TEST_CASE("idx: names a file that is missing, or whose content does not match its name") {
   IdxFolder folder;
   auto letters = folder.path("letters");
   folder.write("letters/train-images-idx3-ubyte.gz", nullptr);

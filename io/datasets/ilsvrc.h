@@ -1,16 +1,16 @@
 // io/datasets/ilsvrc.h: ImageNet's ILSVRC2012 as it is downloaded from image-net.org: a tar of tars
-// with the training images, a tar with the validation images, and a development kit that says what
-// these show.
+// with the training images, a tar with the validation images, and a development kit with the labels
+// of these.
 #pragma once
 
 #include "io/datasets/labels.h"
 
 namespace io {
 
-// What the development kit says.
+// The content of the development kit.
 struct IlsvrcKit {
-  // What the images of a class show ("tench, Tinca tinca"), by the name of the folder of training
-  // images ("n01440764").
+  // The name of a class ("tench, Tinca tinca"), by the name of its folder of training images
+  // ("n01440764").
   kj::HashMap<kj::String, kj::String> names;
   // The folder to which each validation image belongs. Images count from 1 in their file names.
   kj::Array<kj::String> folderOfValidation;

@@ -67,7 +67,7 @@ TEST_CASE("ILSVRC2012: the files as downloaded give classes in the order of thei
   CHECK(imported.warnings.size() == 0);
 }
 
-TEST_CASE("ILSVRC2012: says what is wrong with the development kit") {
+TEST_CASE("ILSVRC2012: reports errors in the development kit") {
   Downloaded images;
   auto kit = images.kit();
   images.writeKit("2\n1\n");

@@ -57,8 +57,8 @@ uint32_t bigEndian(kj::ArrayPtr<const kj::byte> bytes, size_t at) {
   return __builtin_bswap32(number);
 }
 
-// The IDX format: a magic number, the size of each dimension, then the bytes. `name` is what
-// messages call the two files.
+// The IDX format: a magic number, the size of each dimension, then the bytes. `name` stands for the
+// two files in messages.
 void importIdx(const DataConfig& config, kj::StringPtr name, kj::ArrayPtr<const kj::byte> images,
     kj::ArrayPtr<const kj::byte> labels, RecordWriter& writer, Progress& progress) {
   constexpr size_t IMAGE_HEADER_BYTES = 16;
@@ -132,8 +132,8 @@ void importFiles(const DataConfig& config, kj::ArrayPtr<const kj::Array<kj::byte
   KJ_UNREACHABLE;
 }
 
-// Returns what the databases say of their origin. No path and no time: the same images give the
-// same bytes.
+// Returns the text about the origin of the databases. It has no path and no time, so that the same
+// images give the same bytes.
 kj::String originOf(const DataConfig& config, kj::StringPtr source) {
   auto encoding = configs::nameIn(ENCODINGS, config.encoding);
   auto resized = config.resizeShortSide == 0 ? kj::str("no") : kj::str(config.resizeShortSide);

@@ -23,8 +23,8 @@ constexpr uint64_t HELD_OUT = 10;
 constexpr size_t IMAGE_FILE_BYTES_MAX = size_t(1) << 28;
 constexpr uint64_t FILES_PER_REPORT = 16;
 
-// Returns the part of a path up to the first dot of its last name: what the files of one sample
-// have in common in WebDataset's shards.
+// Returns the part of a path up to the first dot of its last name: the common part of the names of
+// one sample's files in WebDataset's shards.
 kj::String sampleOf(kj::StringPtr path) {
   auto name = baseName(path);
   size_t folder = path.size() - name.size();
@@ -37,7 +37,7 @@ constexpr size_t CLASS_FILE_BYTES_MAX = 64;
 
 class FolderImport {
 public:
-  // `setting` is what messages call the setting that names `place`.
+  // `setting` is the name, in messages, of the setting that names `place`.
   FolderImport(const DataConfig& config, const ImagePlace& place, kj::StringPtr setting,
       BadImages& badImages, Progress& progress, Warn& warn)
       : config(config),
@@ -379,7 +379,7 @@ private:
     return training.hasKept();
   }
 
-  // Whether the process before this one has written the next image, or has left it out.
+  // Whether the previous process has already written the next image, or left it out.
   bool isKept(kj::StringPtr path, uint32_t label, RecordWriter& training,
       kj::Maybe<RecordWriter&> validation) {
     KJ_IF_MAYBE(reason, badImages.find(number)) {
@@ -467,7 +467,7 @@ private:
     }
   }
 
-  // Comes before the labels, which would be blamed for what is missing.
+  // This comes before the check of the labels, which would be blamed for the missing images.
   void checkReadable(const Members& members) {
     auto& unreadable = members.unreadable();
     if (unreadable.count() == 0) return;
@@ -560,7 +560,7 @@ private:
   Labels labels;
   // of `labels`; filled after the first name was not found
   kj::HashMap<kj::String, kj::StringPtr> composedNames;
-  kj::Maybe<kj::String> labelsFile;       // as messages name it; null: labels are by folder
+  kj::Maybe<kj::String> labelsFile;       // its name in messages; null: labels are by folder
   kj::HashMap<kj::String, uint> entries;  // of each image: how many were not read yet
   LeftOut repeated;                       // names with several entries
   LeftOut otherFiles;
@@ -570,7 +570,7 @@ private:
   kj::HashMap<kj::String, uint32_t> samples;  // labels of WebDataset's samples
   kj::HashMap<uint32_t, Class> classes;       // by label
   uint64_t met = 0;                           // images that have a label
-  uint64_t done = 0;                          // of these, so many were written or left out
+  uint64_t done = 0;                          // how many of these were written or left out
   uint64_t good = 0;
   uint64_t bad = 0;
 };

@@ -17,8 +17,9 @@ bool isNamedForImport(kj::StringPtr path);
 // Writes the images of `place` in their order: every tenth into `validation`, the others into
 // `training`. With `validationPlace`, writes all of them into `training`, and all of
 // `validationPlace` into `validation`. If folders are classes, a folder of `validationPlace` is the
-// same class as the folder of that name in `place`. Ids count the images of both. Each record knows
-// the path of its file. Returns the names of the classes by label, or none if they are not known.
+// same class as the folder of that name in `place`. Ids count the images of both. The path of its
+// file is stored with each record. Returns the names of the classes by label, or none if they are
+// not known.
 //
 // If there is no image in `place`, but archives, the images of these are imported, as if each
 // archive were a folder (see nested_archives.h).
@@ -26,10 +27,10 @@ bool isNamedForImport(kj::StringPtr path);
 // If an archive has several entries of one name, the last one counts, as for tar. `warn` reports
 // this.
 //
-// `config.onBadRecord` says what happens with a file that is not a good image: an exception, or
-// `warn` names it and it is left out. Entries that are not files are named and left out. Throws if
-// a labelled image is missing, if an image has no label, if an archive has two files of labels, or
-// if there is no image at all. Also throws as labelsByFolder() does.
+// `config.onBadRecord` decides about a file that is not a good image: either an exception is
+// thrown, or the file is left out and `warn` names it. Entries that are not files are named and
+// left out. Throws if a labelled image is missing, if an image has no label, if an archive has two
+// files of labels, or if there is no image at all. Also throws as labelsByFolder() does.
 //
 // Images that the writers have kept from a killed process, or that this process has noted in
 // `badImages`, are not imported again. The result is the same as without the kill.

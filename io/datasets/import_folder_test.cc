@@ -56,7 +56,7 @@ TEST_CASE("importFolder: a validation source has the validation images, of the s
   CHECK(imported.labels[21] == 1);
   CHECK(imported.ids[21] == 21);
 
-  // Validation images with labels of their own.
+  // Validation images with separate labels.
   images.scratch.write("val/labels.tsv", "cat/2.jpg\t7\ndog/1.jpg\t3\n"_kj.asBytes());
   CHECK(images.import().labels[20] == 7);
   // Training images whose labels are numbers only.

@@ -55,8 +55,8 @@ kj::Array<kj::String> namesIn(kj::StringPtr folder) {
   return names.releaseAsArray();
 }
 
-// A file with the sentences on what an import left out, one per line, beside its databases. Absent
-// if the import left out nothing.
+// A file, beside the databases, with sentences about everything that an import left out, one per
+// line. Absent if it left out nothing.
 constexpr kj::StringPtr LEFT_OUT_FILE = "left_out.txt"_kj;
 constexpr size_t LEFT_OUT_BYTES_MAX = size_t(1) << 30;
 
@@ -72,14 +72,15 @@ bool isOpenedAt(int fd, kj::StringPtr path) {
          opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
 }
 
-// This file lies in a folder while an import writes it. A folder without it is not ours. It holds
-// the mark of the import, by which another process knows whether it can go on with it.
+// This file is in a folder while an import writes the folder. A folder without it is not ours. It
+// holds the mark of the import, by which another process decides whether it can continue the
+// import.
 constexpr kj::StringPtr UNFINISHED_FILE = "unfinished"_kj;
 constexpr size_t MARK_BYTES_MAX = 4096;
 
-// Returns what an import of a killed process must have in common with this one, so that this one
-// can go on with it: the records that it makes, and after a space the start of the machine, because
-// files that were not synced may have holes after a loss of power. Empty if it cannot go on.
+// Returns the mark of this import. It can continue the import of a killed process that has the same
+// mark: the name of the records, and after a space the boot of the machine, because files that were
+// not synced may have holes after a power failure. Empty if this import can never continue another.
 kj::String markOf(const DataConfig& config, kj::StringPtr records) {
   constexpr kj::StringPtr BOOT = "/proc/sys/kernel/random/boot_id"_kj;
   std::string boot;
@@ -90,9 +91,9 @@ kj::String markOf(const DataConfig& config, kj::StringPtr records) {
 }
 
 // Prepares the folder `part` for an import. Removes everything that another import has left there,
-// unless it has the same `mark`. Downloads of `remote` stay, unless the machine has started anew:
-// another import of the same files may have begun them. Throws if the folder holds anything that is
-// not ours.
+// unless it has the same `mark`. Downloads of `remote` stay unless the machine was rebooted,
+// because another import of the same files may have begun them. Throws if the folder holds anything
+// that is not ours.
 void takeOver(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote, kj::StringPtr part,
     kj::StringPtr mark) {
   auto names = namesIn(part);
@@ -115,7 +116,7 @@ void takeOver(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote, k
     }
     return false;
   };
-  // Until the rest is removed, nobody goes on with it.
+  // Clears the mark first, so that nobody continues an import while parts of it are being removed.
   writeText(markFile, ""_kj);
   for (auto& name: names) {
     if (!stays(name)) removeAll(kj::str(part, "/", name));
@@ -161,7 +162,7 @@ void makeFolders(const DataConfig& config, kj::StringPtr path) {
     auto folder = kj::heapString(path.slice(0, i));
     if (::mkdir(folder.cStr(), 0777) == 0) continue;
     int error = errno;
-    // On the way to an existing folder, others may be missing that we may not make.
+    // Above an existing folder there may be folders that we may not make.
     if (pathKind(folder) == PathKind::FOLDER) continue;
     if (error == EEXIST) failInTheWay(config, folder);
     configs::fail("cannot make the folder ", folder, ": ", strerror(error), ". Set ",
@@ -212,8 +213,8 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
     for (auto& file: remote) removeAll(kj::str(part, "/", downloadFolder(file)));
     removeAll(into);
     moveIntoPlace(part, into);
-    // A process that is killed before the move leaves what the next import goes on with. These
-    // files make that possible, so they go last. If one of them stays, it does no harm.
+    // If the process is killed before the move, the next import continues with these files. So they
+    // are removed last. It does no harm if one of them stays.
     for (auto name: {BAD_IMAGES_FILE, UNFINISHED_FILE}) {
       ::unlink(kj::str(into, "/", name).cStr());
     }
@@ -239,7 +240,7 @@ void removeUnfinished(
   for (auto& name: namesIn(cache)) {
     if (!name.endsWith(ENDING) || name == kj::str(own, ENDING)) continue;
     auto path = kj::str(cache, "/", name);
-    // Copies of other hosts' records have the same ending. A copy that broke off goes on later.
+    // Copies of other hosts' records have the same ending. An interrupted copy is continued later.
     if (pathKind(kj::str(path, "/", UNFINISHED_FILE)) != PathKind::FILE) continue;
     auto lockPath = kj::str(path.slice(0, path.size() - ENDING.size()), ".lock");
     int fd = ::open(lockPath.cStr(), O_RDWR | O_CLOEXEC);

@@ -18,18 +18,18 @@ bool hasFile(kj::StringPtr folder, kj::StringPtr name);
 // Makes the folder `path` and those above it.
 void makeFolders(const DataConfig& config, kj::StringPtr path);
 
-// Imports `records`, as cacheName() names them, into a folder beside `into`, calls `complete` with
-// that folder, and then moves it to `into`. Replaces what is at `into`: a folder in which a file
-// was deleted. A process that reads that folder keeps its open files. Throws if another process
-// does the same.
+// Imports `records`, a name from cacheName(), into a folder beside `into`, calls `complete` with
+// that folder, and then moves it to `into`. Replaces a folder at `into` in which a file was
+// deleted. A process that reads that folder keeps its open files. Throws if another process does
+// the same.
 //
-// With `keepsIfInterrupted`, what was imported stays for the next call if `progress` throws. If the
-// import fails, what it has downloaded of `remote` stays, except for damaged archives.
+// With `keepsIfInterrupted`, the imported part stays for the next call if `progress` throws. If the
+// import fails, its downloads of `remote` stay, except for damaged archives.
 void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
     kj::StringPtr records, kj::StringPtr into, bool keepsIfInterrupted, Progress& progress,
     Warn& warn, kj::FunctionParam<void(kj::StringPtr part)> complete);
 
-// Removes from `cache` what killed imports have left, for example downloads after Ctrl-C. Keeps the
+// Removes the files of killed imports from `cache`, for example downloads after Ctrl-C. Keeps the
 // folders of imports that still run, whose locks their processes hold, and the folder `own`, whose
 // lock the caller holds. If an import of `remote` with other settings has left downloads, their
 // folder becomes that of `own`.
@@ -38,10 +38,11 @@ void removeUnfinished(
 
 // Whether this process is writing an import. If the process ends meanwhile, it leaves a folder,
 // which the next import removes or continues. If `progress` throws instead, the folder is removed
-// at once, unless it holds a download. Signal handlers may call this function.
+// immediately, unless it holds a download. Signal handlers may call this function.
 bool isImporting();
 
-// Returns the sentences on what the import into `folder` left out, as Dataset::leftOut() does.
+// Returns sentences about everything that the import into `folder` left out, as Dataset::leftOut()
+// does.
 kj::Array<kj::String> readLeftOut(kj::StringPtr folder);
 
 }  // namespace io

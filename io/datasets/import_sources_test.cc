@@ -69,7 +69,7 @@ TEST_CASE("importFolder: a file of class names replaces the names of folders") {
   names("tiger cat\r\npug\n");
   CHECK(kj::strArray(images.import().classNames, ", ") == "tiger cat, pug");
   // As in ImageNet's synset_words.txt: each line has a folder and its class, in any order. Not
-  // every folder is there.
+  // every folder exists.
   names("dog pug, pug-dog\nbird robin\ncat tiger cat\n");
   CHECK(kj::strArray(images.import().classNames, "; ") == "tiger cat; pug, pug-dog");
   names("one\n");
@@ -210,7 +210,7 @@ TEST_CASE("importFolder: shards of WebDataset have their labels in .cls files") 
                                 " holds cat, which is not a label from 0 to 1000000"));
 }
 
-TEST_CASE("importFolder: a RecordIO file has labels of its own, also for validation") {
+TEST_CASE("importFolder: a RecordIO file contains its labels, also for validation") {
   Images images;
   auto jpeg = jpegOf(3);
   kj::byte grey[] = {7, 8, 9, 10};

@@ -1,5 +1,5 @@
-// io/datasets/label_checks.h: looks for mistakes that only show when training images, validation
-// images and names of classes are seen together.
+// io/datasets/label_checks.h: looks for mistakes that show only when training images, validation
+// images and names of classes are considered together.
 #pragma once
 
 #include <kj/map.h>
@@ -14,15 +14,15 @@ namespace io {
 // The numbers that label the images of one place.
 struct Numbers {
   kj::TreeSet<uint32_t> all;
-  // The file of the labels, as messages name it. Null if the labels are those of folders.
+  // The file of the labels, by its name in messages. Null if the labels are those of folders.
   kj::Maybe<kj::String> file;
 
   // Returns 0 if there are no labels.
   uint32_t largest() const;
 };
 
-// Refuses folders of training and of validation images of which one lies in the other, because its
-// images would be trained on, maybe under another label. Warns if both are the same place.
+// Refuses a folder of training images within a folder of validation images, or the reverse, because
+// its images would be trained on, maybe under another label. Warns if both are the same place.
 void checkApart(
     const DataConfig& config, const ImagePlace& training, const ImagePlace& validation, Warn& warn);
 

@@ -93,7 +93,7 @@ struct Split {
   kj::String validation;
 };
 
-// Finds such a pair among the folders that hold images, or above these.
+// Finds such a pair among the folders that hold images, and the folders above these.
 kj::Maybe<Split> findSplit(kj::ArrayPtr<const kj::String> folders) {
   // By the folder above.
   using Found = kj::HashMap<kj::String, kj::String>;
@@ -127,8 +127,8 @@ kj::Maybe<Split> findSplit(kj::ArrayPtr<const kj::String> folders) {
   return split;
 }
 
-// Refuses images that lie beside the folders of others, in the folder that holds all, because that
-// folder would become a class too. `folders` are sorted.
+// Refuses images that are beside the folders of other images, because the folder that holds all of
+// them would become a class too. `folders` are sorted.
 void checkNoneBeside(kj::StringPtr images, kj::ArrayPtr<const kj::String> folders,
     kj::ArrayPtr<const kj::String> paths) {
   auto& top = folders[0];

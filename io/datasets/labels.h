@@ -24,7 +24,7 @@ using Labels = kj::HashMap<kj::String, Label>;
 constexpr kj::StringPtr LABELS_FILE = "labels.tsv"_kj;
 constexpr size_t LABELS_FILE_BYTES_MAX = size_t(1) << 30;
 
-// What a file of labels says.
+// The content of a file of labels.
 struct LabelList {
   Labels labels;
   kj::Array<kj::String> classNames;  // by label; "" if unknown. Empty if the file names no class
@@ -46,8 +46,8 @@ LabelList readLabels(kj::StringPtr path);
 LabelList parseLabels(
     kj::StringPtr file, kj::ArrayPtr<const kj::byte> content, kj::StringPtr folder);
 
-// Returns a label that stands as a number in a file of its own, as in WebDataset's `.cls`. Null if
-// the text is not a label.
+// Returns a label from a file that consists of this number, as in WebDataset's `.cls`. Null if the
+// text is not a label.
 kj::Maybe<uint32_t> parseLabel(kj::ArrayPtr<const char> text);
 
 // Reads the names of classes: one line per class, by label. `folders` are those of the classes by
@@ -63,7 +63,7 @@ kj::Array<kj::String> namesOfFolders(kj::ArrayPtr<const kj::String> folders);
 // Labels images by folder. The folders that hold images, sorted by path, are classes 0, 1, ….
 // `paths` are those of all images of `images`, a folder or an archive. Throws if there is only one
 // folder. Throws if the images are split into folders for training and validation, which would
-// become classes. Throws if some images lie beside all the folders of the others.
+// become classes. Throws if some images are beside the folders of all others.
 Labels labelsByFolder(const DataConfig& config, kj::StringPtr images, kj::Array<kj::String> paths);
 
 // Labels images by folder, with the labels of other images, such as the training images. `classes`

@@ -111,7 +111,7 @@ kj::Array<kj::byte> unpacked(Bytes packed) {
   }
 }
 
-// Returns the name that stands in `bytes`, which zeros may follow.
+// Returns the name in `bytes`, which may end in zeros.
 kj::String nameIn(Bytes bytes) {
   size_t size = strnlen(bytes.asChars().begin(), bytes.size());
   return kj::heapString(bytes.slice(0, size).asChars());
@@ -168,7 +168,7 @@ kj::Maybe<double> numberIn(const Element& element) {
   }
 }
 
-// The head of an array: what stands before its values.
+// The head of an array, which precedes its values.
 struct Array {
   explicit Array(Bytes matrix): values(matrix) {
     auto flags = values.nextOf(UINT32);
@@ -210,7 +210,8 @@ kj::Array<MatRow> rowsOf(Array array) {
   for (size_t at = 0; at < names.size(); at += nameBytes) {
     fields.add(nameIn(names.slice(at, at + nameBytes)));
   }
-  // Each field of a row takes bytes of the file. Without fields, nothing would bound the rows.
+  // Each field of a row takes bytes of the file, which limits the rows. Without fields, nothing
+  // would limit them.
   if (fields.empty()) refuse();
   kj::Vector<MatRow> rows;
   for (size_t i = 0; i < array.count; ++i) {

@@ -1,4 +1,5 @@
-// io/datasets/mat_file.h: reads tables from MATLAB's files, as ImageNet's development kit has one.
+// io/datasets/mat_file.h: reads tables from MATLAB files, such as the one in ImageNet's development
+// kit.
 #pragma once
 
 #include <kj/array.h>

@@ -29,7 +29,7 @@ TEST_CASE("matTable: reads the texts and numbers of a struct array, compressed o
   }
 }
 
-TEST_CASE("matTable: says what is wrong with another file") {
+TEST_CASE("matTable: reports errors in a file") {
   auto refusal = [](kj::ArrayPtr<const kj::byte> file, kj::StringPtr name) {
     return thrownBy([&]() { matTable(file, name); });
   };

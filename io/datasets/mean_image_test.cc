@@ -62,7 +62,7 @@ TEST_CASE("openDataset: refuses by name a mean image that is damaged or of other
         kj::str("cannot use the mean image ", path,
             ": it is a folder. Delete it, and the next run computes it again"));
   REQUIRE(::rmdir(path.cStr()) == 0);
-  // An older program wrote only the numbers. Nothing proves that they are right.
+  // An older program wrote only the numbers. Nothing proves that they are correct.
   scratch.write(kj::str("packed/", MEAN_FILE), zeros.slice(0, 768 * 4));
   CHECK(read() == good);
   CHECK(contentOfFile() == bytes);

@@ -1,4 +1,4 @@
-// io/datasets/name_forms.h: finds names in archives that Unicode writes in more than one way.
+// io/datasets/name_forms.h: finds names in archives that Unicode can encode in more than one way.
 #pragma once
 
 #include <kj/array.h>
@@ -19,8 +19,8 @@ public:
   // `archive` is the archive's name in messages.
   explicit NameForms(kj::StringPtr archive): archive(kj::str(archive)) {}
 
-  // Call it for each file: with the path as it is read, and with the bytes in the archive. Throws,
-  // with the way out, if the file or a folder of the path was added in another form.
+  // Call it for each file, with its composed path and with the bytes in the archive. Throws, and
+  // says what to do, if the file or a folder of the path was added in another form.
   void add(kj::StringPtr path, kj::StringPtr written);
 
 private:

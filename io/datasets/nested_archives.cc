@@ -82,7 +82,7 @@ private:
     naming(opened, archive, [&]() { inner = Members::open(opened); });
   }
 
-  // What was skipped, outside and inside.
+  // Skipped entries, of the outer folder and of the archives in it.
   struct Skipped {
     LeftOut notRegular, hidden, unreadable, empty;
 
@@ -103,9 +103,9 @@ private:
   // Of the archive that is open, if there is one.
   kj::Maybe<kj::Own<Members>> inner;
   kj::Maybe<kj::AutoCloseFd> memory;
-  kj::String archive;  // as messages name it
+  kj::String archive;  // its name in messages
   kj::String opened;   // the path by which it was opened
-  kj::String folder;   // that it stands for
+  kj::String folder;   // the folder that it stands for
   kj::String name;     // of the file that next() returned
 };
 

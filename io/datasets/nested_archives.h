@@ -1,4 +1,4 @@
-// io/datasets/nested_archives.h: the files in archives that lie in a folder or in another archive.
+// io/datasets/nested_archives.h: the files in archives within a folder or another archive.
 #pragma once
 
 #include "io/datasets/archives.h"

@@ -69,7 +69,7 @@ TEST_CASE("openNested: names empty folders outside and inside of archives") {
   CHECK(members->empty().names() == "cat/kitten, fox");
 }
 
-TEST_CASE("openNested: names an archive that cannot be read, and what it lies in") {
+TEST_CASE("openNested: names an archive that cannot be read, and the archive that contains it") {
   Scratch scratch;
   auto cats = tarOf(scratch, {"1.jpg=a"_kj, "2.jpg=b"_kj});
   auto cut = kj::heapString(cats.slice(0, 1024 + 100));

@@ -112,7 +112,7 @@ TEST_CASE("packDataset: refuses a second import into the same folder at the same
   auto packed = scratch.path("packed");
   kj::String other;
   bool isFirst = true;
-  // The second import begins while the first one is at work.
+  // The second import begins while the first one is running.
   packDataset(config, packed, [&](kj::StringPtr, uint64_t, uint64_t) {
     if (!isFirst) return;
     isFirst = false;

@@ -210,7 +210,7 @@ TEST_CASE("openDataset: refuses by name a source without the files, or with dama
 
 TEST_CASE("openDataset: refuses files with another size or content than published") {
   CacheScratch scratch;
-  // A file of the right size, with a count in its header that it does not hold.
+  // A file of the right size, with a wrong count in its header.
   auto idx = kj::heapArray<kj::byte>(47040016);
   memset(idx.begin(), 0, idx.size());
   const kj::byte header[] = {0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 28, 0, 0, 0, 28};

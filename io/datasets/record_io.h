@@ -16,10 +16,10 @@ namespace io {
 // A record is divided where it has the magic number at a multiple of 4 bytes. These 4 bytes are not
 // in the file. An image's record is
 //
-//   u32  how many labels stand behind this header; 0: the next field is the label
+//   u32  how many labels follow this header; 0: the next field is the label
 //   f32  label
 //   u64  number of the image; u64 not used
-//   f32  for each label behind the header
+//   f32  for each label after the header
 //   the image file
 //
 // All numbers are little-endian.

@@ -49,7 +49,7 @@ kj::String identityOf(const RemoteFile& file) {
   return kj::str("? ", file.version);
 }
 
-// Where the identity of the file at `address` is kept.
+// Returns the path of the file that keeps the identity of the file at `address`.
 kj::String keptPath(kj::StringPtr address) {
   return kj::str(configs::cacheFolder(), "/address-", shortSum(address));
 }
@@ -161,7 +161,7 @@ bool removeDamaged(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into) {
       }
     };
     if (kj::runCatchingExceptions(list) == nullptr) continue;
-    // Callers handle another failure already.
+    // Callers handle other failures.
     wereAny |= ::unlink(path.cStr()) == 0;
   }
   return wereAny;

@@ -1,4 +1,4 @@
-// io/datasets/remote_images.h: the images of an image folder that lie at an address.
+// io/datasets/remote_images.h: the images of an image folder, if they are at an address.
 #pragma once
 
 #include <kj/array.h>
@@ -14,21 +14,22 @@ namespace io {
 // The files at addresses that the images of a configuration come from: none, one, or two.
 using RemoteFiles = kj::Array<RemoteFile>;
 
-// Asks the servers for the files of `config`. Throws, naming the setting, if one is not there.
+// Asks the servers about the files of `config`. Throws, naming the setting, if a file does not
+// exist.
 RemoteFiles lookUpFiles(const DataConfig& config, Progress& progress);
 
-// Writes to the cache what the servers said about `files`. The folder of the cache must exist.
+// Writes the servers' information about `files` to the cache. The folder of the cache must exist.
 void keepFiles(kj::ArrayPtr<const RemoteFile> files);
-// Returns what keepFiles() has written last about the files of `config`. Null if it has written
-// nothing about one of them.
+// Returns the information that keepFiles() has written last about the files of `config`. Null if
+// one of them has none.
 kj::Maybe<RemoteFiles> keptFiles(const DataConfig& config);
 
 // Returns a line that changes when the file at `address`, which is one of `files`, changes.
 kj::String identityOf(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr address);
 
 // Downloads `files` into the existing folder `into`, each into the folder downloadFolder() in it.
-// Files that are there already are kept, and parts of them are continued. Throws if the disk has no
-// room for all of them.
+// Complete files are kept, and partial ones are continued. Throws if the disk has no room for all
+// of them.
 void downloadFiles(const DataConfig& config, kj::ArrayPtr<const RemoteFile> files,
     kj::StringPtr into, Progress& progress);
 // Returns a name that depends on the address and the version.

@@ -44,7 +44,7 @@ public:
   }
   kj::String shown() const { return server.address("train.tar"); }
 
-  // Imports what `config` says, and returns the records' sum.
+  // Imports the data set of `config`, and returns the checksum of the records.
   kj::String imported() {
     warnings.clear();
     auto warn = [&](kj::StringPtr text) { warnings.add(kj::str(text)); };
@@ -179,13 +179,13 @@ TEST_CASE("openDataset: training and validation images may each lie at an addres
   CHECK(dataset->validation().count() == 1);
 }
 
-TEST_CASE("packDataset: goes on with the download of a killed process") {
+TEST_CASE("packDataset: continues the download of a killed process") {
   RemoteImages remote;
   auto whole = remote.path("whole"), killed = remote.path("killed");
   packDataset(remote.config, whole, unheard(), [](kj::StringPtr) {});
   remote.server.stallAfter(5000);
   packAndKill(remote.config, killed, "downloading", 5000);
-  // When all of it is there.
+  // Complete downloads.
   packAndKill(remote.config, killed, "listing", 0);
   packDataset(remote.config, killed, unheard(), [](kj::StringPtr) {});
   CHECK(remote.server.requests() == "HEAD, GET, HEAD, GET, HEAD, GET from 5000, HEAD");
@@ -196,7 +196,7 @@ TEST_CASE("packDataset: goes on with the download of a killed process") {
   CHECK(pathKind(kj::str(killed, ".part")) == PathKind::NOTHING);
 }
 
-TEST_CASE("packDataset: does not go on with the download of another version") {
+TEST_CASE("packDataset: does not continue the download of another version") {
   RemoteImages remote;
   auto killed = remote.path("killed");
   remote.server.stallAfter(5000);

@@ -1,4 +1,4 @@
-// Tests imports that go on where a killed one ended.
+// Tests imports that continue where a killed one ended.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <kj/debug.h>
@@ -18,12 +18,12 @@
 namespace {
 
 // The process is killed after it has removed a file whose path ends with this text. Empty: it is
-// not.
+// not killed.
 const char* endsAfterRemoving = "";
 
 }  // namespace
 
-// Takes the place of the C library's function in this program.
+// Replaces the C library's function in this program.
 extern "C" int unlink(const char* path) noexcept {
   int result = ::unlinkat(AT_FDCWD, path, 0);
   bool ends = *endsAfterRemoving != '\0' && kj::StringPtr(path).endsWith(endsAfterRemoving);
@@ -58,8 +58,8 @@ public:
   DataConfig config;
 };
 
-// Packs in a child process, which ends at once when it has imported `images` images: by `signal`,
-// or by an exception if that is 0.
+// Packs in a child process, which ends immediately after it has imported `images` images: by
+// `signal`, or by an exception if that is 0.
 void packAndEnd(const DataConfig& config, kj::StringPtr into, uint64_t images, int signal) {
   auto pid = ::fork();
   if (pid == 0) {
@@ -109,7 +109,7 @@ void spoil(kj::StringPtr path) {
 
 }  // namespace
 
-TEST_CASE("packDataset: goes on where a killed process ended, and makes the same bytes") {
+TEST_CASE("packDataset: continues where a killed process ended, and makes the same bytes") {
   LargeImages scratch;
   auto& config = scratch.config;
   auto whole = scratch.path("whole"), killed = scratch.path("killed");
@@ -126,7 +126,7 @@ TEST_CASE("packDataset: goes on where a killed process ended, and makes the same
   checkSame(killed, whole);
 }
 
-TEST_CASE("packDataset: goes on after an interruption") {
+TEST_CASE("packDataset: continues after an interruption") {
   LargeImages scratch;
   auto whole = scratch.path("whole"), interrupted = scratch.path("interrupted");
   auto warnings = packed(scratch.config, whole);
@@ -155,7 +155,7 @@ TEST_CASE("openDataset: uses or completes an import whose process was killed in 
   }
 }
 
-TEST_CASE("packDataset: begins anew if the images or the settings have changed") {
+TEST_CASE("packDataset: begins again if the images or the settings have changed") {
   LargeImages scratch;
   auto& config = scratch.config;
   packAndEnd(config, scratch.path("packed"), 16, SIGKILL);
@@ -171,7 +171,7 @@ TEST_CASE("packDataset: begins anew if the images or the settings have changed")
   checkSame(scratch.path("small"), scratch.path("whole small"));
 }
 
-TEST_CASE("packDataset: begins anew if what was left is damaged") {
+TEST_CASE("packDataset: begins again if the remaining files are damaged") {
   LargeImages scratch;
   auto& config = scratch.config;
   packed(config, scratch.path("whole"));

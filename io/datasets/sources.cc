@@ -96,7 +96,7 @@ bool contains(kj::StringPtr text, kj::StringPtr part) {
   return std::search(text.begin(), text.end(), part.begin(), part.end()) != text.end();
 }
 
-// The places without success, each a clause for the message.
+// The places that were searched in vain, each as a clause for the message.
 using Seen = kj::Vector<kj::String>;
 
 kj::Maybe<Files> readFolder(const DataConfig& config, kj::StringPtr folder, Progress& progress) {
@@ -125,7 +125,7 @@ kj::Maybe<Files> readFolder(const DataConfig& config, kj::StringPtr folder, Prog
   return nullptr;
 }
 
-// Returns the clause for a place that is neither a file nor a folder.
+// Returns a clause about a place that is neither a file nor a folder.
 kj::String nothingAt(kj::StringPtr place) {
   KJ_IF_MAYBE(why, whyUnreadable(place)) {
     return kj::str(place, " cannot be accessed: ", *why);
@@ -171,7 +171,7 @@ kj::Maybe<Files> readAddress(const DataConfig& config, kj::StringPtr address,
     for (auto name: config.dataset->source->downloads) {
       download(kj::str(address, name), kj::str(downloads, "/", name), DOWNLOAD_BYTES_MAX, progress);
     }
-    // The user did not name the folder of downloads. Therefore messages name the address.
+    // Messages name the address, because the user does not know the folder of downloads.
     auto place = withoutSlash(address);
     Progress reading = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
       progress(replaced(what, downloads, place), done, total);

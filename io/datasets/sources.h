@@ -28,15 +28,15 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
     kj::Maybe<kj::StringPtr> datasets, kj::StringPtr downloads, Progress& progress);
 
 // For data sets of the user in MNIST's format: returns the paths of the training images, training
-// labels, validation images and validation labels. They lie in `config.source`, or else in the
-// row's folder in `datasets`. Throws if one is missing, or if it cannot be told which one is meant.
+// labels, validation images and validation labels. They are in `config.source`, or else in the
+// row's folder in `datasets`. Throws if one is missing or ambiguous.
 kj::Array<kj::String> findIdxFiles(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
 // Returns their content, unpacked.
 kj::Array<kj::Array<kj::byte>> readIdxFiles(
     const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
 
-// Throws as findFiles() does if `config.source` is a path with nothing there. Does not check the
-// images of an image folder: see findImages().
+// Throws as findFiles() does if `config.source` is a path to nothing. Does not check the images of
+// an image folder: see findImages().
 void requireSourcePlace(const DataConfig& config);
 
 // The files of ILSVRC2012, as they are downloaded.
@@ -49,9 +49,9 @@ struct ImagePlace {
   // A folder, an archive or a RecordIO file, or the address of one of these files.
   kj::String images;
   kj::Maybe<kj::String> labels;  // the file of labels, or null
-  // ILSVRC2012's development kit, which says what the images show, or null. See ilsvrc.h.
+  // ILSVRC2012's development kit, which labels the images, or null. See ilsvrc.h.
   kj::Maybe<kj::String> kit;
-  // Whether `labels` chooses among the images: those that it does not name are left out.
+  // Whether `labels` selects images: all images that it does not name are left out.
   bool isChosen = false;
 };
 

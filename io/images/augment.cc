@@ -113,7 +113,7 @@ uint sourceOf(int at, uint size, Padding mode) {
   int last = int(size) - 1;
   if (at >= 0 && at <= last) return at;
   if (mode != Padding::REFLECT || last == 0) return at < 0 ? 0 : last;
-  // The pattern runs there and back again.
+  // Reflection repeats with twice the period.
   int phase = (at < 0 ? -at : at) % (2 * last);
   return phase <= last ? phase : 2 * last - phase;
 }
@@ -246,8 +246,8 @@ Augmentation Augmenter::centre(ImageShape stored) const {
     uint side = kj::max(1, uint(std::lround(shorter * centreCrop)));
     return {int(stored.height - side) / 2, int(stored.width - side) / 2, false, side, side};
   }
-  // Of the padded image, which a large crop may need. Half a pixel is rounded in the same way for
-  // every `pad`.
+  // The centre of the padded image, because a large crop may need the padding. Half a pixel is
+  // rounded in the same way for every `pad`.
   auto begin = [&](uint size, uint cropped) {
     return int((size + 2 * pad - cropped) / 2) - int(pad);
   };
@@ -305,7 +305,7 @@ void Augmenter::apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<f
   int top = augmentation.top, left = augmentation.left;
   bool mirrored = augmentation.mirror;
   int width = shape.width;
-  // The columns of the crop that lie in the image, counted from the crop's left.
+  // The columns of the crop that are inside the image, counted from the crop's left.
   int begin = kj::max(0, kj::min(width, -left));
   int end = kj::max(begin, kj::min(width, int(stored.width) - left));
   size_t plane = size_t(stored.height) * stored.width;

@@ -53,7 +53,7 @@ public:
   Augmenter(const AugmentConfig& config, ImageShape shape, ImageShape stored,
       kj::ArrayPtr<const float> meanImage);
 
-  // Whether crops have a size of their own, and are resized. crop_reader.h does that.
+  // Whether crops differ in size and are resized. crop_reader.h resizes them.
   bool resizes() const { return areaMax > 0; }
 
   // Whether an image of shape `stored`, with its padding, is large enough for the crop. True if
@@ -70,31 +70,31 @@ public:
   Augmentation view(const View& view, ImageShape stored) const;
 
   // Writes row `y` of the image to `out`, which has the size of `shape`. `planes` has the pixels of
-  // that row, already cut out and resized: one plane of shape.width values per channel. Further
+  // that row, already cropped and resized: one plane of shape.width values per channel. Further
   // planes are ignored.
   void applyRow(
       kj::ArrayPtr<const float> planes, uint y, bool mirror, kj::ArrayPtr<float> out) const;
-  // The same for pixels that are cut out and have 1 or 4 bytes each, of which the first are the
-  // channels. Not with a mean image.
+  // Does the same for cropped pixels of 1 or 4 bytes each, of which the first are the channels. Not
+  // with a mean image.
   void applyRow(
       kj::ArrayPtr<const kj::byte> pixels, uint y, bool mirror, kj::ArrayPtr<float> out) const;
   // Writes the whole image to `out`, which has the size of `shape`. Not for resized crops.
   void apply(ImageView image, Augmentation augmentation, kj::ArrayPtr<float> out) const;
 
-  // Applies what needs a whole image to `image`, which the functions above have written.
+  // Applies the changes that need a whole image to `image`, which the functions above have written.
   void finish(const Augmentation& augmentation, kj::ArrayPtr<float> image) const;
   // Whether training images need finish().
   bool finishes() const { return colours.any() || cutout > 0; }
 
   // Writes the pixels of the crop to `out`, which has the size of `shape`: planes of bytes as they
-  // are stored, not mirrored. For callers that apply the rest elsewhere. Call it only if canCut()
-  // returns true. It returns false for Padding::VALUE with a `pad_value` that is not a whole number
-  // from 0 to 255.
+  // are stored, not mirrored. For callers that apply the other changes elsewhere. Call it only if
+  // canCut() returns true. It returns false for Padding::VALUE with a `pad_value` that is not a
+  // whole number from 0 to 255.
   void cut(ImageView image, Augmentation augmentation, kj::ArrayPtr<kj::byte> out) const;
   bool canCut() const;
 
   const ImageShape shape;
-  const ImageShape stored;  // as given: of the mean image
+  const ImageShape stored;  // as given: the shape of the mean image
 
   // The numbers of apply().
   const Padding padMode;

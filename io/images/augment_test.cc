@@ -88,7 +88,7 @@ TEST_CASE("Augmenter: a crop over the edge equals a crop of the padded image, fo
     kj::Array<float> paddedMean[3];
     for (uint c = 0; c < 3; ++c) {
       paddedPixels[c] = padded<kj::byte>(planes.slice(c * 42, c * 42 + 42), 6, 7, PAD, mode, 127);
-      // Beside a value, the mean image repeats its edge.
+      // Where the image is padded with a value, the mean image repeats its edge.
       auto meanMode = mode == Padding::VALUE ? Padding::EDGE : mode;
       paddedMean[c] = padded<float>(mean.slice(c * 42, c * 42 + 42), 6, 7, PAD, meanMode, 0);
     }

@@ -13,7 +13,8 @@ namespace {
 
 constexpr uint RGB = 3;
 
-// Of red, green and blue in a grey value (ITU-R BT.601), as in MXNet, Pillow and fb.resnet.torch.
+// The weights of red, green and blue in a grey value (ITU-R BT.601), as in MXNet, Pillow and
+// fb.resnet.torch.
 constexpr double GREY_WEIGHTS[RGB] = {0.299, 0.587, 0.114};
 
 // The principal components of ImageNet's RGB values, as MXNet (python/mxnet/image/image.py) and
@@ -26,12 +27,12 @@ constexpr double EIGENVECTORS[RGB][RGB] = {
     {-0.5836, -0.6948, 0.4203},
 };
 
-// Vectors, because the compiler may not add floats in another order by itself.
+// Vectors, because the compiler may not change the order of float additions.
 using Floats = float __attribute__((vector_size(32)));
 constexpr size_t LANES = sizeof(Floats) / sizeof(float);
 constexpr size_t VECTORS = 4;
 constexpr size_t AT_ONCE = VECTORS * LANES;
-// So many values are added up in float32, and these sums in float64.
+// This many values are added up in float32, and these sums in float64.
 constexpr size_t BLOCK = 64 * AT_ONCE;
 
 EACH_INSTRUCTION_SET

@@ -9,7 +9,7 @@
 
 namespace io {
 
-// What is done to the colours of one image. x is a channel's value of a pixel in grey levels, g the
+// The change of the colours of one image. x is a channel's value of a pixel in grey levels, g the
 // grey of the pixel, and m the mean of g over the image:
 //
 //     y = brightness · (contrast · (saturation · x + (1 - saturation) · g) + (1 - contrast) · m)
@@ -27,8 +27,8 @@ struct Colours {
   bool operator==(const Colours&) const = default;
 };
 
-// Returns what is drawn for one image. Every key always takes the same numbers of `random`, whether
-// or not others are set.
+// Draws the changes for one image. Every key always takes the same numbers of `random`, whether or
+// not other keys are set.
 Colours drawColours(const ColourRanges& ranges, configs::Random& random);
 
 // Changes the colours of `image` in place: planes of `shape`, which has one channel or three. They

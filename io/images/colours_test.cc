@@ -108,7 +108,7 @@ TEST_CASE("Colours: a grey image that is longer than a block of sums follows the
   CHECK(largest < 1e-4);
 }
 
-TEST_CASE("Colours: factors lie in their ranges, and lighting follows ImageNet's components") {
+TEST_CASE("Colours: factors are in their ranges, and lighting follows ImageNet's components") {
   ColourRanges ranges{.brightness = 0.4, .contrast = 0.2, .saturation = 1, .lighting = 0.1};
   constexpr uint DRAWS = 20000;
   double factors[3] = {}, least[3] = {9, 9, 9}, most[3] = {}, squares[3] = {}, sums[3] = {};

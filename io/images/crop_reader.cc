@@ -10,9 +10,9 @@ namespace {
 
 constexpr uint VALUES = Resizer::VALUES;
 
-// Returns by how much an image may shrink while it is decoded, if `crop` is to have the size `to`.
-// The resizer still has to halve its sides, so that the result hardly differs: from Pillow's, by
-// 0.5 grey levels in the mean of 200 photographs. Without that condition it was 1.0.
+// Returns the factor by which an image may shrink while it is decoded, if `crop` must have the size
+// `to`. The resizer must still at least halve its sides, so that the result hardly differs: from
+// Pillow's, by 0.5 grey levels in the mean of 200 photographs. Without that condition it was 1.0.
 uint shrinkFor(Region crop, ImageShape to) {
   uint shrink = 1;
   while (
@@ -22,7 +22,7 @@ uint shrinkFor(Region crop, ImageShape to) {
   return shrink;
 }
 
-// Returns the whole shrunk pixels in which `size` pixels from `begin` on lie.
+// Returns the whole shrunk pixels that cover `size` pixels from `begin` on.
 struct Shrunk {
   uint first, count;
   Extent extent;  // counted from `first`
@@ -59,7 +59,7 @@ void CropReader::normalise(
   });
 }
 
-// Whether the crop keeps its size, and lies in the image of a JPEG file.
+// Whether the crop keeps its size, and is inside the image of a JPEG file.
 bool CropReader::canDecodeCrop(const Record& record, Augmentation augmentation) const {
   auto& to = augmenter.shape;
   bool isInside = augmentation.top >= 0 && augmentation.left >= 0 &&

@@ -1,4 +1,5 @@
-// io/images/fitted_image.h: turns image files of the user into images as a data set stores them.
+// io/images/fitted_image.h: converts image files of the user to the form in which a data set stores
+// images.
 #pragma once
 
 #include <kj/array.h>
@@ -17,11 +18,11 @@ public:
   ImageFitter(const DataConfig& config, ImageShape stored, const Augmenter& augmenter)
       : config(config), stored(stored), augmenter(augmenter) {}
 
-  // Returns the image of a JPEG or PNG file. An image that the data set could contain becomes what
-  // the import would make of it. Any other image is shrunk or enlarged until it covers `stored`,
-  // and what reaches over on two sides is cut off. If the data set has grey images, colours become
-  // grey: 0.299 R + 0.587 G + 0.114 B. The result may point to `file`. Throws if the file cannot be
-  // used; the text begins with a verb.
+  // Returns the image of a JPEG or PNG file. An image that the data set could contain is converted
+  // as by an import. Any other image is shrunk or enlarged until it covers `stored`, and the excess
+  // on two sides is cut off. If the data set has grey images, colours become grey: 0.299 R + 0.587
+  // G + 0.114 B. The result may point to `file`. Throws if the file cannot be used; the text begins
+  // with a verb.
   KeptImage fit(kj::ArrayPtr<const kj::byte> file);
 
 private:

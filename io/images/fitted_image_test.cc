@@ -51,7 +51,7 @@ TEST_CASE("ImageFitter: an image of the stored size keeps its pixels") {
   }
 }
 
-TEST_CASE("ImageFitter: grey values stay what they are in a network for grey images") {
+TEST_CASE("ImageFitter: a network for grey images gets grey values unchanged") {
   auto pixels = pixelsOf(28, 28);
   for (size_t i = 0; i < pixels.size(); i++) pixels[i] = pixels[i / 3 * 3];
   auto plane = fitted("fashion_mnist", GREY, pngOf(RGB, 28, 28, pixels));

@@ -1,7 +1,7 @@
 #include "io/images/jpeg.h"
 
 #include <kj/debug.h>
-// jpeglib.h uses FILE and size_t, and does not include what declares them.
+// jpeglib.h uses FILE and size_t, and does not include their headers.
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +30,8 @@ void inksToRgb(kj::ArrayPtr<const kj::byte> inks, kj::ArrayPtr<kj::byte> rgb, ui
   }
 }
 
-// A Huffman code of at least one bit stands for each block of 8×8 pixels. Memory for a larger image
-// is refused before it is taken, so that a small damaged file takes little. Arithmetic coding,
+// A Huffman code of at least one bit stands for each block of 8×8 pixels. A larger image is refused
+// before memory is allocated, so that a small damaged file cannot take much. Arithmetic coding,
 // which nobody uses, could pack a larger image into as many bytes.
 constexpr size_t PIXELS_PER_BYTE = 8 * 64;
 constexpr size_t PIXELS_MIN = 1 << 20;
@@ -52,14 +52,14 @@ struct Errors {
       longjmp(errors.escape, 1);
     };
     manager.emit_message = [](j_common_ptr info, int level) {
-      bool isWarning = level < 0;  // the others say how far it has come
+      bool isWarning = level < 0;  // the others report progress
       auto& errors = *reinterpret_cast<Errors*>(info->err);
       if (isWarning && errors.endsAtWarnings) info->err->error_exit(info);
     };
   }
 
-  // Calls `work`, which must leave nothing to destroy when libjpeg jumps out of it. Returns whether
-  // it came to its end. Otherwise `message` is the cause.
+  // Calls `work`. libjpeg may jump out of it, so it must not have objects with destructors. Returns
+  // whether it completed. Otherwise `message` is the cause.
   template <typename Work>
   bool call(Work&& work) {
     if (setjmp(escape) != 0) return false;
@@ -121,7 +121,7 @@ public:
   void readRow(kj::byte* row) {
     run([&]() { jpeg_read_scanlines(&info, &row, 1); });
   }
-  // Throws if something is wrong behind the last row.
+  // Throws if something after the last row is wrong.
   void finish() {
     run([&]() { jpeg_finish_decompress(&info); });
   }
@@ -147,7 +147,7 @@ private:
     });
     errors.endsAtWarnings = true;
     if (!isRead) configs::fail("has a damaged JPEG header: ", kj::StringPtr(errors.message));
-    // libjpeg takes a file that ends before its sizes for a list of tables.
+    // libjpeg mistakes a file that ends before its sizes for a list of tables.
     if (found != JPEG_HEADER_OK) configs::fail("ends before its image begins");
     size_t pixels = size_t(info.image_width) * info.image_height;
     if (pixels > IMAGE_PIXELS_MAX) {
@@ -165,7 +165,7 @@ private:
   jpeg_decompress_struct info{};
 };
 
-// Returns `bytes` with at least so many bytes of room.
+// Returns the first `needed` bytes of `bytes`, and replaces it by a larger array if necessary.
 kj::ArrayPtr<kj::byte> roomIn(kj::Array<kj::byte>& bytes, size_t needed) {
   if (bytes.size() < needed) bytes = kj::heapArray<kj::byte>(needed);
   return bytes.slice(0, needed);
@@ -220,8 +220,8 @@ void JpegDecoder::decodeRegion(kj::ArrayPtr<const kj::byte> file, ImageShape sha
                  region.top + region.height <= image.height() &&
                  region.left + region.width <= image.width(),
       region.top, region.left, region.height, region.width, image.height(), image.width());
-  // At the edge of what is decoded, libjpeg-turbo repeats the colours of the last pixel instead of
-  // those beside it.
+  // At the edge of the decoded region, libjpeg-turbo repeats the colours of the last pixel instead
+  // of using those beside it.
   constexpr uint MARGIN = 2;
   uint left = region.left > MARGIN ? region.left - MARGIN : 0;
   uint width = kj::min(image.width(), region.left + region.width + MARGIN) - left;

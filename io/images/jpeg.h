@@ -12,7 +12,7 @@ namespace io {
 // Whether a file begins as JPEG files do.
 bool isJpeg(kj::ArrayPtr<const kj::byte> file);
 
-// Decodes JPEG files, on one thread. Nothing of a file influences those after it.
+// Decodes JPEG files, on one thread. A file does not influence later files.
 //
 // The text of an exception about a file begins with a verb ("is not a JPEG file", "has …", "cannot
 // be decoded: …"), so that the caller can put the file's name before it.
@@ -30,9 +30,10 @@ public:
 
   // Decodes `region` of the image, which is shrunk by `shrink` (1, 2, 4 or 8) first: a pixel is
   // then the mean of shrink × shrink pixels, as libjpeg computes it. `region` counts shrunk pixels.
-  // Calls `take` with its rows, from the top to the bottom. A row has 4 bytes per pixel (RGB and
-  // one that has no meaning), or 1 if `shape` has 1 channel. Without shrinking, the pixels are
-  // those of decode(). What the region does not need is skipped, so damage there goes unnoticed.
+  // Calls `take` with its rows, from the top to the bottom. A row has 4 bytes per pixel (RGB and a
+  // meaningless one), or 1 if `shape` has 1 channel. Without shrinking, the pixels are those of
+  // decode(). Parts of the file that the region does not need are skipped, so damage there goes
+  // unnoticed.
   void decodeRegion(kj::ArrayPtr<const kj::byte> file, ImageShape shape, uint shrink, Region region,
       kj::FunctionParam<void(kj::ArrayPtr<const kj::byte> row)> take);
 

@@ -36,21 +36,22 @@ constexpr uint COEFFICIENTS = 64;  // per block; the first is "DC", the others a
 constexpr uint DC_BITS_MAX = 11;
 constexpr uint64_t BLOCKS_MAX = 1000000;  // per component
 
-// Codes of at most this many bits are looked up, with what follows them. With more bits, the tables
-// would not stay in the first cache.
+// Codes of at most this many bits are looked up, together with the bits after them. With more bits,
+// the tables would not stay in the first cache.
 constexpr uint LOOKUP_BITS = 10;
 
-// What one code says, or several that follow each other.
+// The meaning of one code, or of several consecutive ones.
 struct Step {
   uint8_t bits = 0;      // of the codes and of the numbers that they announce; 0: there is no code
-  uint8_t advance = 0;   // over so many coefficients
+  uint8_t advance = 0;   // how many coefficients the codes cover
   bool ends = false;     // the rest of the block is zero
   uint8_t codeBits = 0;  // of the first code
 };
 
 struct HuffmanCode {
   bool isKnown = false;  // in this file
-  // By the next bits: what they say. For AC coefficients, that is all codes that the bits hold.
+  // The meaning of the next bits, by their value. For AC coefficients, it covers all codes in these
+  // bits.
   Step steps[1 << LOOKUP_BITS];
   // The codes of each length are consecutive numbers, and so are the places of their symbols.
   uint first[CODE_BITS_MAX + 1];
@@ -164,7 +165,7 @@ public:
   bool run() { return readHeader() && followScan(); }
 
 private:
-  // So many bytes can be read beyond the last bit.
+  // This many bytes can be read beyond the last bit.
   static constexpr size_t READ_AHEAD_BYTES = 16;
 
   struct Component {
@@ -314,7 +315,7 @@ private:
     return true;
   }
 
-  // Whether the codes of so many MCUs are `end` bits, rounded up to bytes.
+  // Whether the codes of the given number of MCUs take `end` bits, rounded up to bytes.
   bool followMcus(uint64_t mcus, size_t end) const {
     size_t bit = 0;
     for (uint64_t i = 0; i < mcus; ++i) {
@@ -328,8 +329,8 @@ private:
     return end - bit < 8;
   }
 
-  // Returns the place behind the codes of the block that begins at `bit`. It is behind `end` if
-  // they are not valid.
+  // Returns the place after the codes of the block that begins at `bit`. It is beyond `end` if they
+  // are not valid.
   size_t afterBlock(const Component& component, size_t bit, size_t end) const {
     // The longest code and the longest number.
     constexpr uint STEP_BITS_MAX = CODE_BITS_MAX + 15;
@@ -357,7 +358,8 @@ private:
       }
       step = component.ac->steps[window >> (64 - LOOKUP_BITS)];
       if (step.bits == 0 || coefficient + step.advance >= COEFFICIENTS) [[unlikely]] {
-        // A code that does not fit, or the codes behind the last coefficient are the next block's.
+        // This code does not fit into the window, or the codes after the last coefficient belong to
+        // the next block.
         step = stepAt(*component.ac, false, window);
         if (step.bits == 0 || coefficient + step.advance > COEFFICIENTS) return invalid;
       }

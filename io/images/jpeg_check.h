@@ -1,4 +1,4 @@
-// io/images/jpeg_check.h: finds out whether a JPEG file is whole, without computing its pixels.
+// io/images/jpeg_check.h: finds out whether a JPEG file is complete, without computing its pixels.
 #pragma once
 
 #include <kj/array.h>
@@ -15,10 +15,10 @@ public:
   ~JpegChecker() noexcept(false);
 
   // Whether `file` is surely one that JpegDecoder::decode() accepts: all of its codes are valid,
-  // and it has as many as its size needs. False says nothing: the file may be damaged, or it is of
-  // a less common kind. The common kind is baseline with one scan, grey, or in three colours of
-  // which the second and the third may be stored half as wide or half as high. `file` must be one
-  // that JpegDecoder::shapeOf() accepts.
+  // and it has as many as its size needs. If it returns false, the file may be damaged, or of a
+  // less common kind. The common kind is baseline with one scan, grey, or in three colours of which
+  // the second and the third may be stored half as wide or half as high. `file` must be one that
+  // JpegDecoder::shapeOf() accepts.
   bool isSurelyWhole(kj::ArrayPtr<const kj::byte> file);
 
 private:

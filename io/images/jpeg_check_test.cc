@@ -1,7 +1,7 @@
 #include "io/images/jpeg_check.h"
 
 #include <doctest/doctest.h>
-// jpeglib.h uses FILE and size_t, and does not include what declares them.
+// jpeglib.h uses FILE and size_t, and does not include their headers.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -102,7 +102,7 @@ TEST_CASE("JpegChecker: is not sure about files of other kinds") {
   }
 }
 
-TEST_CASE("JpegChecker: what it accepts after a change of any byte can be decoded") {
+TEST_CASE("JpegChecker: a file with any changed byte that it accepts can be decoded") {
   JpegChecker checker;
   JpegDecoder decoder;
   uint accepted = 0, refused = 0;
@@ -130,7 +130,7 @@ TEST_CASE("JpegChecker: what it accepts after a change of any byte can be decode
 TEST_CASE("JpegChecker: refuses a file with fewer or more codes than its size needs") {
   JpegChecker checker;
   auto file = fileOf({"4:4:4"}, 24, 24);
-  // The height stands behind the marker of the frame, its length and its precision.
+  // The height follows the marker of the frame, its length and its precision.
   size_t frame = 2;
   while (file[frame + 1] != 0xc0) frame += 2 + file[frame + 2] * 256 + file[frame + 3];
   auto& height = file[frame + 6];

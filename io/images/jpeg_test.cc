@@ -99,7 +99,8 @@ TEST_CASE("JpegDecoder: refuses a file with a bad header, and reads the next fil
   CHECK(largestDifference(planes, decoded) <= 3);
 }
 
-TEST_CASE("JpegDecoder: refuses a file that is not a JPEG, or too large, before it takes memory") {
+TEST_CASE(
+    "JpegDecoder: refuses a file that is not a JPEG, or too large, before it allocates memory") {
   JpegDecoder decoder;
   auto text = kj::StringPtr("not a picture").asBytes();
   CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(text); })) ==
@@ -112,7 +113,7 @@ TEST_CASE("JpegDecoder: refuses a file that is not a JPEG, or too large, before 
   auto beginning = file.slice(0, 20);
   CHECK(descriptionOf(kj::runCatchingExceptions([&]() { decoder.shapeOf(beginning); })) ==
         "ends before its image begins");
-  // Height and width stand after the marker FF C0, a length of two bytes and a precision of one.
+  // Height and width follow the marker FF C0, a length of two bytes and a precision of one.
   const kj::byte marker[] = {0xff, 0xc0};
   auto frame = static_cast<kj::byte*>(memmem(file.begin(), file.size(), marker, 2));
   REQUIRE(frame != nullptr);

@@ -27,7 +27,7 @@ struct KeptImage {
 // Returns `image`, resized and encoded by `config`.
 KeptImage keep(const DataConfig& config, ImageView image);
 
-// What converts image files on one thread.
+// Converts image files on one thread.
 struct ImageTools {
   JpegDecoder decoder;
   JpegChecker checker;
@@ -74,7 +74,7 @@ private:
   };
   struct Jobs {
     std::deque<Job> all;   // in their order; the address of each stays
-    size_t begun = 0;      // so many of them, from the first, were given to threads
+    size_t begun = 0;      // how many of them, from the first, were given to threads
     size_t keptBytes = 0;  // of their results, beside their files
     bool isOver = false;
   };

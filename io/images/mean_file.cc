@@ -1,6 +1,6 @@
 // The file holds C×H×W float32 in little-endian order, then the 32 bytes of the SHA-256 over the
 // digest of the training records and these numbers. Older programs wrote only the numbers. Such a
-// file is not trusted, and is written anew.
+// file is not trusted, and is written again.
 
 #include "io/images/mean_file.h"
 
@@ -52,12 +52,12 @@ kj::Maybe<kj::Array<float>> readMean(
   return kj::mv(mean);
 }
 
-// Each process writes the same bytes to a file with its own name, and moves it.
+// Each process writes the same bytes to a file with a different name, and renames it.
 void writeMean(kj::StringPtr path, const RecordDb& training, kj::ArrayPtr<const float> mean) {
   auto part = kj::str(path, ".part-", ::getpid(), "-", ::gettid());
   int fd = ::open(part.cStr(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) {
-    // A read-only folder costs a second at the next start, nothing more.
+    // For a read-only folder, this only costs a second at the next start.
     if (errno == EACCES || errno == EROFS || errno == EPERM) return;
     configs::fail(path, " cannot be made: ", strerror(errno));
   }

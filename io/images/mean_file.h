@@ -12,8 +12,8 @@ namespace io {
 constexpr kj::StringPtr MEAN_FILE = "mean.f32"_kj;
 
 // Returns the mean of all images of `training`, which have one `shape`: C×H×W float32. Reads it
-// from `folder` if it is there. Otherwise computes it and writes it there, unless the folder is
-// read-only. Calls `warn` if writing fails. Several processes may do so at once.
+// from `folder` if that has it. Otherwise computes it and writes it there, unless the folder is
+// read-only. Calls `warn` if writing fails. Several processes may do this at the same time.
 //
 // Throws if the file is damaged or belongs to other records, and as meanImageOf() does.
 kj::Array<float> loadMeanImage(const DataConfig& config, const RecordDb& training,

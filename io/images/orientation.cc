@@ -12,7 +12,7 @@ namespace {
 
 using Bytes = kj::ArrayPtr<const kj::byte>;
 
-// Reads numbers of a TIFF file. What lies outside of the file is 0.
+// Reads numbers of a TIFF file. Numbers outside of the file are 0.
 class Tiff {
 public:
   explicit Tiff(Bytes bytes): bytes(bytes), isLittle(bytes.size() > 0 && bytes[0] == 'I') {}

@@ -1,4 +1,5 @@
-// io/images/orientation.h: how a camera was held, as Exif says, and images turned accordingly.
+// io/images/orientation.h: reads the orientation of a camera from Exif data, and turns images
+// accordingly.
 #pragma once
 
 #include <kj/array.h>

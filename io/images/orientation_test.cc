@@ -23,7 +23,7 @@ kj::Array<kj::byte> exif(bool isLittle, kj::byte tag, kj::byte value) {
       tag, 0, 3, 0, 0, 0, 1, 0, value, 0, 0, 0, 0, 0, 0});
 }
 
-// A JPEG file with these data behind its first segment.
+// A JPEG file with these data after its first segment.
 kj::Array<kj::byte> jpegWith(Bytes data) {
   kj::byte pixels[3] = {1, 2, 3};
   auto file = encodeJpeg({{3, 1, 1}, Layout::PLANES, pixels});
@@ -53,7 +53,7 @@ kj::String turned(uint orientation) {
 
 }  // namespace
 
-TEST_CASE("orientationOf: reads what Exif says, in both orders of bytes") {
+TEST_CASE("orientationOf: reads the orientation from Exif data in both byte orders") {
   for (kj::byte value = 1; value <= 8; ++value) {
     CHECK(orientationOf(jpegWith(exif(true, 0x12, value))) == value);
     CHECK(orientationOf(jpegWith(exif(false, 0x12, value))) == value);
@@ -83,7 +83,7 @@ TEST_CASE("orientationOf: reads a PNG file's chunk eXIf, wherever the file is cu
   }
 }
 
-TEST_CASE("orientationOf: takes an image as upright if Exif says nothing, or nothing sensible") {
+TEST_CASE("orientationOf: assumes that an image is upright if Exif has no valid orientation") {
   CHECK(orientationOf(jpegWith(exif(true, 0x13, 6))) == UPRIGHT);
   CHECK(orientationOf(jpegWith(exif(true, 0x12, 0))) == UPRIGHT);
   CHECK(orientationOf(jpegWith(exif(true, 0x12, 9))) == UPRIGHT);

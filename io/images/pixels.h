@@ -21,13 +21,13 @@ ImageView pixelsOf(const Record& record, JpegDecoder& decoder);
 kj::Array<int32_t> readImages(const RecordDb& db, kj::ArrayPtr<kj::byte> buffer,
     kj::FunctionParam<void(uint64_t first, kj::ArrayPtr<const kj::byte> images)> take);
 
-// Returns the sentence about an intact record whose image cannot be used: badRecord()'s and the way
-// out. `problem` is the exception about it, whose text begins with a verb.
+// Returns the sentence about an intact record whose image cannot be used: badRecord()'s sentence,
+// and what to do. `problem` is the exception about it, whose text begins with a verb.
 kj::String badImage(
     const RecordDb& db, uint64_t index, const Record& record, const kj::Exception& problem);
 
-// Returns the sentence about a record whose image is smaller than data.augment.crop, and the way
-// out. The record is good, but the setting does not fit it.
+// Returns the sentence about a record whose image is smaller than data.augment.crop, and what to
+// do. The record is good, but the setting does not fit it.
 kj::String tooSmall(const RecordDb& db, uint64_t index, const Record& record, uint crop);
 
 // Follows a sentence about a bad record if such records end the run.
@@ -35,7 +35,7 @@ constexpr kj::StringPtr OR_SKIP = ", or set data.on_bad_record = \"skip\""_kj;
 
 // Returns the mean of all images of `db`, C×H×W: sums of integers, divided in double, rounded once.
 // Throws if `db` is empty or its images differ in shape. With `policy` SKIP, leaves out records
-// that cannot be read. Otherwise throws, and `skip` is the advice how to leave them out.
+// that cannot be read. Otherwise throws. `skip` is the advice on how to leave them out.
 kj::Array<float> meanImageOf(const RecordDb& db, BadRecordPolicy policy, Progress& progress,
     kj::StringPtr skip = SettingNames().skip);
 

@@ -12,10 +12,10 @@ namespace io {
 
 namespace {
 
-// Deflate packs at most 1,032 bytes into one, and the smallest pixels have one bit. Memory for a
-// larger image is refused before it is taken, so that a small damaged file takes little.
+// Deflate packs at most 1,032 bytes into one, and the smallest pixels have one bit. A larger image
+// is refused before memory is allocated, so that a small damaged file cannot take much.
 constexpr size_t PIXELS_PER_BYTE = 8 * 1032;
-// A chunk that is not pixels, such as a text, is refused if it is larger.
+// Chunks without pixels, such as texts, are refused if they are larger.
 constexpr size_t CHUNK_BYTES_MAX = size_t(8) << 20;
 
 // libpng reports errors by a function that must not return. It jumps back to where call() has
@@ -47,7 +47,7 @@ public:
   ~Decoder() { png_destroy_read_struct(&png, &info, nullptr); }
   KJ_DISALLOW_COPY(Decoder);
 
-  // Reads what stands before the pixels.
+  // Reads everything before the pixels.
   ImageShape readHeader() {
     call([&]() { png_read_info(png, info); });
     return {3, png_get_image_height(png, info), png_get_image_width(png, info)};
@@ -63,7 +63,7 @@ public:
       int passes = png_set_interlace_handling(png);
       png_read_update_info(png, info);
       if (png_get_rowbytes(png, info) != row_bytes) png_error(png, "its pixels are not RGB");
-      // png_read_image() wants a pointer per row. In a narrow image these take more than its
+      // png_read_image() needs a pointer per row. In a narrow image these take more memory than its
       // pixels.
       for (int pass = 0; pass < passes; ++pass) {
         for (uint y = 0; y < height; ++y) {
@@ -75,7 +75,7 @@ public:
   }
 
 private:
-  // `work` must leave nothing to destroy when libpng jumps out of it.
+  // libpng may jump out of `work`, so it must not have objects with destructors.
   template <typename Work>
   void call(Work&& work) {
     if (setjmp(escape) == 0) {

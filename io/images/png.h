@@ -18,7 +18,7 @@ struct PngImage {
 };
 
 // Decodes a PNG file of any kind: a grey image gets three equal channels, 16 bits per channel are
-// rounded to 8, and transparency is dropped. Gamma and colour profiles do not count, as in most
+// rounded to 8, and transparency is dropped. Gamma and colour profiles are ignored, as in most
 // programs that train networks.
 //
 // Throws if it cannot be decoded as a whole, or has more than IMAGE_PIXELS_MAX pixels; the text

@@ -42,7 +42,7 @@ TEST_CASE("decodePng: every kind of file gives three channels of 8 bits") {
                                                0xff, 0, 0))) == "1 1 1 2 2 2 255 255 255 0 0 0");
 }
 
-TEST_CASE("decodePng: refuses what is not a whole PNG file") {
+TEST_CASE("decodePng: refuses a file that is not a complete PNG file") {
   auto file = pngOf({8, PNG_COLOR_TYPE_GRAY}, 2, 2, Bytes(kj::arr<kj::byte>(1, 2, 3, 4)));
   auto refusal = [](kj::ArrayPtr<const kj::byte> bytes) {
     return thrownBy([&]() { decodePng(bytes); });
@@ -58,11 +58,10 @@ TEST_CASE("decodePng: refuses what is not a whole PNG file") {
   CHECK(tests::contains(refusal(damaged), "cannot be decoded: "));
 }
 
-TEST_CASE("decodePng: refuses a size that the file is too short for, before it takes memory") {
+TEST_CASE("decodePng: refuses a size that the file is too short for, before it allocates memory") {
   auto file = pngOf({8, PNG_COLOR_TYPE_GRAY}, 2, 2, Bytes(kj::arr<kj::byte>(1, 2, 3, 4)));
   auto resize = [&](kj::byte high) {
-    // Width and height stand behind the signature and the head of their chunk. Their checksum
-    // follows.
+    // Width and height follow the signature and the head of their chunk. Then comes their checksum.
     constexpr size_t WIDTH_AT = 16, HEADER_AT = 12, HEADER_BYTES = 17;
     auto changed = kj::heapArray<kj::byte>(file);
     changed[WIDTH_AT + 2] = changed[WIDTH_AT + 6] = high;

@@ -23,7 +23,7 @@ struct Problem {
   kj::String sentence;
 };
 
-// What several threads have found.
+// The common results of several threads.
 struct Found {
   RecordSums sums;
   std::vector<Problem> problems;  // of the first bad records, sorted
@@ -85,7 +85,7 @@ RecordSums checkRecords(const RecordDb& db, Progress& progress) {
   };
   {
     kj::Vector<kj::Own<kj::Thread>> others;
-    // If `progress` throws, the others find nothing more to do.
+    // If `progress` throws, the other threads get no more work.
     KJ_ON_SCOPE_FAILURE(next = db.count());
     for (uint i = 1; i < std::thread::hardware_concurrency(); ++i) {
       others.add(kj::heap<kj::Thread>([&]() { work([](uint64_t) {}); }));

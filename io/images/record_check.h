@@ -1,4 +1,4 @@
-// io/images/record_check.h: reads all records of a database, and says what is in it.
+// io/images/record_check.h: reads all records of a database, and summarises them.
 #pragma once
 
 #include <kj/array.h>
@@ -9,7 +9,7 @@
 
 namespace io {
 
-// What a database holds.
+// The content of a database.
 struct RecordSums {
   uint64_t good = 0;
   uint64_t bad = 0;
@@ -18,14 +18,15 @@ struct RecordSums {
   // Whether the SHA-256 of all records is the one that the database states.
   bool hasItsDigest = false;
 
-  // Of good records:
+  // The rest is about good records.
   uint64_t jpegFiles = 0;
   uint64_t payload_bytes = 0;
   uint sideMin = kj::maxValue, sideMax = 0;  // of their shorter sides, in pixels
   kj::Array<uint64_t> imagesOfClass;         // by label
 };
 
-// Reads every record, and decodes every image, on all cores. Throws only what `progress` throws.
+// Reads every record, and decodes every image, on all cores. Only exceptions of `progress` are
+// thrown.
 RecordSums checkRecords(const RecordDb& db, Progress& progress);
 
 }  // namespace io

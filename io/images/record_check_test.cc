@@ -43,7 +43,7 @@ RecordSums check(kj::StringPtr path) {
 
 }  // namespace
 
-TEST_CASE("checkRecords: adds up what there is, and names images that cannot be decoded") {
+TEST_CASE("checkRecords: counts records, and names images that cannot be decoded") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
   writeRecords(path);

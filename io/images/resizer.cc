@@ -134,7 +134,7 @@ void gather(const float* pixels, const Resizer::Taps* taps, const float* weights
   }
 }
 
-// Returns the pixels, of so many, in which `extent` lies.
+// The whole pixels that an extent covers, of an image of `pixels`.
 struct Whole {
   int begin, end;
 };
@@ -187,7 +187,7 @@ void Resizer::begin(
   added = 0;
   finished = 0;
   kept = vertical.tapsMax;
-  // gather() reads pixels behind the last one, which have no weight.
+  // gather() reads pixels beyond the last one, which have a weight of 0.
   stride = (size_t(width + horizontal.tapsMax) * VALUES + BLOCK - 1) / BLOCK * BLOCK;
   if (this->rows.size() < kept * stride) {
     this->rows = kj::heapArray<kj::byte>(kept * stride);

@@ -20,7 +20,7 @@ struct Extent {
 // float32, and the same bits on every machine. For one thread. Keeps its memory for the next image.
 class Resizer {
 public:
-  // Every pixel has so many values, side by side.
+  // Every pixel has this many values, side by side.
   static constexpr uint VALUES = 4;
 
   // The next image has `height` × `width` pixels. `rows` and `columns` of it become an image of
@@ -34,7 +34,7 @@ public:
   void add(kj::ArrayPtr<const kj::byte> row,
       kj::FunctionParam<void(uint y, kj::ArrayPtr<const float> planes)> take);
 
-  // What a new pixel is made of, along one side.
+  // The old pixels that make a new pixel, along one side.
   struct Taps {
     uint first;  // pixel
     uint count;

@@ -54,7 +54,7 @@ constexpr uint16_t OVERFLOW = 0x04;
 // Flags of a page that stores its keys in another form, or belongs to another kind of database.
 constexpr uint16_t OTHER_KINDS = 0x60;
 constexpr uint16_t KINDS = BRANCH | LEAF | OVERFLOW | META_FLAG | OTHER_KINDS;
-// Flag of a leaf's node: the value lies in overflow pages.
+// Flag of a leaf's node: the value is in overflow pages.
 constexpr uint16_t IN_OVERFLOW = 0x01;
 
 // In line, because a search reads many numbers.
@@ -103,8 +103,8 @@ public:
     return __builtin_bswap64(numberAt<uint64_t>(bytes, node + NODE_HEADER_BYTES));
   }
 
-  // Returns which node has `key`. Keys of records are consecutive, so that most leaves have it
-  // where the first key says. A search would touch a cache line per step.
+  // Returns which node has `key`. Keys of records are consecutive, so that in most leaves its place
+  // follows from the first key. A search would touch a cache line per step.
   kj::Maybe<size_t> find(uint64_t key) const {
     uint64_t ahead = key - this->key(0);
     if (ahead < count && this->key(ahead) == key) return ahead;
@@ -220,7 +220,7 @@ kj::ArrayPtr<const kj::byte> LmdbFile::valueAt(const Place& place) const {
 }
 
 void LmdbFile::prefetch(const Place& place) const {
-  // A small image. What follows in a large one, the processor fetches by itself.
+  // The size of a small image. The processor fetches the rest of a large one by itself.
   constexpr size_t BYTES = 4096;
   constexpr size_t LINE_BYTES = 64;
   if (place.isInLeaf || place.overflowPage > tree.lastPage) return;

@@ -17,8 +17,8 @@ using kj::uint;
 // LMDB itself trusts its files: one changed byte in a page can end the process by SIGFPE, SIGBUS,
 // SIGSEGV or an assertion. Here every number of the file is checked before it is used.
 //
-// The file is mapped. Nobody may write to it meanwhile: where it becomes shorter, or its disk
-// fails, a read ends the process as mapFile() says.
+// The file is mapped. Nobody may write to it meanwhile. If it becomes shorter, or its disk fails, a
+// read ends the process as mapFile() describes.
 class LmdbFile {
 public:
   // Reads and checks only the two meta pages, so that a large file opens as fast as a small one.
@@ -32,12 +32,12 @@ public:
   // clause without the path if a page on the way is damaged.
   kj::Maybe<kj::ArrayPtr<const kj::byte>> find(uint64_t key) const;
 
-  // find() in two steps, for callers that do something else while the value comes from memory.
-  // Where the value of a key lies.
+  // find() in two steps, for callers that do something else while the value is fetched from memory.
+  // The place of a key's value.
   struct Place {
     bool isInLeaf;
     kj::ArrayPtr<const kj::byte> inLeaf;
-    uint64_t overflowPage = 0;  // in which it begins otherwise
+    uint64_t overflowPage = 0;  // the page in which it begins otherwise
     size_t size = 0;
   };
   kj::Maybe<Place> placeOf(uint64_t key) const;
@@ -46,7 +46,7 @@ public:
   kj::ArrayPtr<const kj::byte> valueAt(const Place& place) const;
 
 private:
-  // Which pages hold the database.
+  // The pages of the database.
   struct Tree {
     uint64_t root;  // page of the root, if depth > 0
     uint64_t lastPage;

@@ -39,13 +39,13 @@ void onBusError(int, siginfo_t* info, void*) {
   auto each = info->si_code == BUS_ADRERR ? first.load() : nullptr;
   for (; each != nullptr; each = each->next) {
     if (address < each->begin || address - each->begin >= each->size) continue;
-    // Several threads may have this error at once. Only one prints.
+    // Several threads may have this error at the same time. Only one prints it.
     while (said.test_and_set()) ::pause();
     (void)!::write(STDERR_FILENO, each->words.begin(), each->words.size());
     ::_exit(1);
   }
-  // When the handler returns, the processor repeats the access. A signal that somebody sent does
-  // not repeat itself.
+  // When the handler returns, the processor repeats the access. A signal from another process is
+  // not repeated.
   ::sigaction(SIGBUS, &before, nullptr);
   if (info->si_code <= 0) ::raise(SIGBUS);
 }

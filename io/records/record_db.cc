@@ -62,7 +62,7 @@ public:
 
   kj::Maybe<kj::String> source(uint64_t index) const override {
     kj::Maybe<kj::String> found;
-    // The caller reports a worse error than a name that cannot be read.
+    // The error that the caller reports is worse than an unreadable name.
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
                   KJ_IF_MAYBE(bytes, pages().find(PATH_KEYS + index)) {
                     found = kj::heapString(bytes->asChars());
@@ -159,11 +159,11 @@ public:
         header.encoding > uint8_t(Encoding::JPEG) || header.size != payload.size()) {
       refuse("its header is wrong");
     }
-    // Before the checksum is verified the id is a guess. It is a good one, because most of a record
-    // is pixels and not header.
+    // Before the checksum is verified, the id may be wrong. It is probably right, because damage is
+    // more likely in the pixels than in the small header.
     id = header.id;
     if (header.crc != checksum(header, payload)) refuse("its checksum is wrong");
-    // A program that made the checksum right may still have written anything.
+    // A record with a correct checksum may still have invalid values.
     ImageShape shape = {header.channels, header.height, header.width};
     if (!isShape(shape)) refuse("an image cannot have the size in its header");
     bool isJpeg = header.encoding == uint8_t(Encoding::JPEG);

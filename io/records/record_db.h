@@ -27,13 +27,13 @@ struct Record {
 // own RecordReader. The layout of the file is specified in record_format.h.
 //
 // A database is never changed after RecordWriter::finish(), so it is opened without locks: it may
-// lie on a read-only disk, and may be opened any number of times in one process. A damaged one is
-// an error, whatever its bytes are. One that is cut short while it is open ends the process with
-// exit status 1 and one line on stderr that names it.
+// be on a read-only disk, and may be opened any number of times in one process. A damaged one is an
+// error, whatever its bytes are. One that is cut short while it is open ends the process with exit
+// status 1 and one line on stderr that names it.
 class RecordDb {
 public:
   // Throws if `path` cannot be opened or is not a complete record database of this version. The
-  // message names the path, the cause and the way out.
+  // message names the path, the cause and what to do.
   static kj::Own<RecordDb> open(kj::StringPtr path);
 
   virtual ~RecordDb() noexcept(false) = default;
@@ -47,16 +47,16 @@ public:
   virtual kj::ArrayPtr<const kj::byte> digest() const = 0;
   virtual kj::StringPtr path() const = 0;
   // The data set that the records were imported from, a name in DATASETS. Null if the database does
-  // not say, for example if an older program wrote it. Lives as long as this object.
+  // not name it, for example if an older program wrote it. Lives as long as this object.
   virtual kj::Maybe<kj::StringPtr> dataset() const = 0;
-  // The names of the classes, by label. Empty if the database does not say. Lives as long as this
-  // object.
+  // The names of the classes, by label. Empty if the database does not have them. Lives as long as
+  // this object.
   virtual kj::ArrayPtr<const kj::String> classNames() const = 0;
-  // Where the records come from, in lines `what: value`. Empty if the database does not say. Lives
-  // as long as this object.
+  // The origin of the records, in lines `what: value`. Empty if the database does not have it.
+  // Lives as long as this object.
   virtual kj::StringPtr origin() const = 0;
   // Returns the path of record `index`'s image in the imported data. Null if records do not come
-  // from files of their own, and in databases of older programs.
+  // from single files, and in databases of older programs.
   virtual kj::Maybe<kj::String> source(uint64_t index) const = 0;
 };
 
@@ -67,15 +67,15 @@ public:
   virtual ~RecordReader() noexcept(false) = default;
 
   // Reads record `index` and checks its checksum. Valid until the next call. If the record is
-  // missing or damaged, throws badRecord()'s sentence with the way out.
+  // missing or damaged, throws badRecord()'s sentence with advice.
   virtual Record read(uint64_t index) = 0;
   // Begins to fetch record `index` from memory, while the caller does something else. Call it if
   // one of the next two calls of read() is for this record. Reports no error: read() does.
   virtual void prefetch(uint64_t index) = 0;
 };
 
-// Whether the SHA-256 of all records, as they are now, is db.digest(). Throws only what `progress`
-// throws.
+// Whether the SHA-256 of all records, as they are now, is db.digest(). Only exceptions of
+// `progress` are thrown.
 bool hasItsDigest(const RecordDb& db, Progress& progress);
 
 // Returns the name of record `index` for messages: "record 42 (cat/7.jpg) of PATH". If the database
@@ -88,7 +88,7 @@ kj::String nameOfRecord(const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> 
 kj::String badRecord(
     const RecordDb& db, uint64_t index, kj::Maybe<uint64_t> id, kj::StringPtr cause);
 
-// What a database says about its records as a whole. All of it may be empty.
+// Facts in a database about its records as a whole. Each may be empty.
 struct RecordsOrigin {
   kj::StringPtr dataset;  // what RecordDb::dataset() will return
   // One name per label, or none at all. Line breaks in a name become spaces.
@@ -100,14 +100,14 @@ struct RecordsOrigin {
 // path and cause if the disk is full. Messages advise to set `setting` to another folder.
 class RecordWriter {
 public:
-  // Without finish(), the destructor removes what was written.
+  // Without finish(), the destructor removes the file.
   static kj::Own<RecordWriter> create(
       kj::StringPtr path, kj::StringPtr setting = "RUNNER_CACHE"_kj);
-  // Goes on with the database that an earlier process has left, whether or not that process has
-  // called finish(). Checks its records first. Begins a new database if there is none, or if a
-  // record is damaged. Without finish(), the destructor leaves what was written for the next call.
-  // At most one process may use a `path` at a time, and the machine must not have lost its power
-  // meanwhile.
+  // Continues the database that an earlier process has left, whether or not that process has called
+  // finish(). Checks its records first. Begins a new database if there is none, or if a record is
+  // damaged. Without finish(), the destructor leaves the file for the next call. At most one
+  // process may use a `path` at a time, and the machine must not have lost its power since the
+  // earlier process.
   static kj::Own<RecordWriter> resume(
       kj::StringPtr path, kj::StringPtr setting, Progress& progress);
   virtual ~RecordWriter() noexcept(false) = default;

@@ -264,7 +264,7 @@ TEST_CASE(
   writeRecords(path, 30);
   auto whole = fileOf(path);
   auto payload = pixels(20);
-  // Changes the header of record 20, and makes its checksum right.
+  // Changes the header of record 20, and corrects its checksum.
   auto refusal = [&](kj::FunctionParam<void(RecordHeader&)> change) {
     auto bytes = kj::heapArray(whole.asPtr());
     auto place = static_cast<kj::byte*>(
@@ -370,7 +370,7 @@ TEST_CASE(
     "RecordDb: a database with a changed byte in its structure is refused or reads as before") {
   Scratch scratch;
   auto path = scratch.path("records.mdb");
-  // Both ways to store a value: beside its key, and in pages of its own.
+  // Both ways to store a value: beside its key, and in separate pages.
   auto large = kj::heapArray<kj::byte>(3 * 40 * 40);
   memset(large.begin(), 3, large.size());
   {

@@ -1,4 +1,5 @@
-// io/records/record_format.h: the layout of a record database, for those who write and read it.
+// io/records/record_format.h: the layout of a record database, for the code that writes and reads
+// it.
 //
 // The file format, version 1. An LMDB file without folder (MDB_NOSUBDIR). Keys are 8 bytes,
 // big-endian, so that their order is that of the numbers:
@@ -67,7 +68,7 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 40 && offsetof(RecordHeader, crc) == 32);
 
-// The value of DESCRIPTION_KEY, likewise.
+// The parts of the value of DESCRIPTION_KEY.
 struct Description {
   char magic[4];
   uint32_t version;

@@ -100,15 +100,15 @@ constexpr size_t PAYLOAD_BYTES_MAX = size_t(1) << 28;
 
 class LmdbRecordWriter final: public RecordWriter {
 public:
-  // What happens to the temporary file of a process that ended before finish().
+  // What to do with the temporary file of a process that ended before finish().
   enum class Rest { REMOVED, KEPT };
 
-  // Call open() before anything else but readKept().
+  // Call open() before all other functions except readKept().
   LmdbRecordWriter(kj::StringPtr path, kj::String temporary, kj::StringPtr setting, Rest rest)
       : name(kj::str(path)), part(kj::mv(temporary)), setting(kj::str(setting)), rest(rest) {}
 
-  // Takes over the records in the temporary file. Returns whether it is whole. LMDB itself would
-  // not survive one that is damaged. Throws what `progress` throws.
+  // Reads the existing records in the temporary file. Returns whether the file is intact. LMDB
+  // itself could crash on a damaged one. Passes on exceptions of `progress`.
   bool readKept(Progress& progress) {
     kj::Maybe<LmdbFile> file;
     auto open = [&]() { file.emplace(part, kj::str(part, " can no longer be read")); };
@@ -133,7 +133,7 @@ public:
     }
     if (!find(DESCRIPTION_KEY)) return false;
     isComplete = value != nullptr;
-    // The first of what follows the records.
+    // The key of the first entry after the records.
     return find(PATH_KEYS) && (value == nullptr || isComplete);
   }
 
@@ -241,10 +241,10 @@ private:
     KJ_REQUIRE(sources.size() == 0 || sources.size() == records, "a record has no source", id);
   }
 
-  // Writes what follows the records.
+  // Writes the entries that follow the records.
   void complete(const RecordsOrigin& origin) {
-    // All in one transaction: readKept() takes records over whether they are complete or not, but
-    // not in between.
+    // All in one transaction: readKept() accepts a file without any of these entries or with all of
+    // them, but not with only some.
     for (auto i: kj::indices(sources)) putText(PATH_KEYS + i, sources[i]);
     putText(ORIGIN_KEY, origin.facts);
     auto names = KJ_MAP(name, origin.classNames) {
@@ -297,8 +297,8 @@ private:
     if (uncommittedBytes <= COMMIT_BYTES) return;
     commit();
     startWriting();
-    // LMDB leaves what its memory held before in the unused parts of pages. A process that goes on
-    // with this file has no such memory, and must write the same bytes.
+    // LMDB leaves old content of its memory in the unused parts of pages. A process that continues
+    // this file has other memory, but must write the same bytes.
     environment = nullptr;
     open();
   }
@@ -310,8 +310,8 @@ private:
     check(result, "write");
   }
 
-  // Lets the disk begin with what was committed, so that finish() waits for less. Where this does
-  // not work, finish() does all.
+  // Starts writing the committed pages to the disk, so that finish() has less to wait for. If this
+  // fails, finish() does everything.
   void startWriting() {
     mdb_filehandle_t file;
     check(mdb_env_get_fd(KJ_ASSERT_NONNULL(environment).env, &file), "write");
@@ -332,8 +332,8 @@ private:
   kj::Vector<kj::String> sources;  // one per record, or none
   kj::Maybe<ImageShape> common;
   Sha256 digest;
-  uint64_t kept = 0;        // of the records, those of a killed process
-  bool isComplete = false;  // whether that process had written what follows the records
+  uint64_t kept = 0;        // how many of the records are those of a killed process
+  bool isComplete = false;  // whether that process had written the entries after the records
 };
 
 }  // namespace

@@ -16,8 +16,7 @@ void writeArchive(kj::StringPtr path, int (*filter)(struct archive*),
 void writeTar(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> entries);
 
 // Returns an uncompressed zip of files that each hold their own name (PKWARE's APPNOTE 6.3). `utf8`
-// sets the flag that says that names are UTF-8. libarchive's writer would not set it for other
-// bytes.
+// sets the flag that marks names as UTF-8. libarchive's writer would not set it for other bytes.
 kj::Array<kj::byte> zipOf(kj::ArrayPtr<const kj::StringPtr> names, bool utf8);
 
 // Returns `name=content` of each of the Members of `path`, in order.

@@ -154,7 +154,7 @@ void HttpServer::answer(int client) {
       locked->stalls = false;
     }
     auto content = kj::heapArray<kj::byte>(file.bytes.slice(first, end));
-    // A test may ask for something while the client is slow.
+    // A test may call other functions while the client is slow.
     locked.release();
     send(client, content);
     if (stalls) readHead(client);

@@ -12,7 +12,7 @@
 
 namespace io {
 
-// What the server has, and how it answers.
+// The file that the server has, and how it answers.
 struct ServedFile {
   kj::Array<kj::byte> bytes;
   kj::String tag;   // the ETag with its quotes, or empty
@@ -35,9 +35,10 @@ public:
   kj::String address(kj::StringPtr name) const;
 
   void change(ServedFile file);
-  // Cuts the next connections that content goes over, each after so many bytes of it.
+  // Cuts the next connections with content, each after the given number of bytes of content.
   void cutAfter(kj::ArrayPtr<const uint64_t> counts);
-  // Stops the next content after so many bytes, and waits until the client closes the connection.
+  // Stops the next content after the given number of bytes, and waits until the client closes the
+  // connection.
   void stallAfter(uint64_t count);
   // Answers the next requests for content with HTTP status 503.
   void refuse(kj::uint requests);

@@ -7,7 +7,7 @@
 
 namespace io {
 
-// A Scratch whose `cache` is this process's RUNNER_CACHE until the next one is made.
+// A Scratch whose `cache` is this process's RUNNER_CACHE until the next CacheScratch is made.
 class CacheScratch: public Scratch {
 public:
   CacheScratch();

@@ -1,4 +1,4 @@
-// io/testing/imported_images.h: a folder of images, and what its import makes of it, for tests.
+// io/testing/imported_images.h: a folder of images, and the result of its import, for tests.
 #pragma once
 
 #include <kj/vector.h>

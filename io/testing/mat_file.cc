@@ -80,7 +80,7 @@ kj::Array<kj::byte> matFileOf(kj::ArrayPtr<const Synset> synsets, bool isPacked)
     putElement(table, 14, arrayOf(6, 0, 0, ""));
   }
   Bytes element;
-  // Another variable stands before the table.
+  // Another variable precedes the table.
   putNumber(element, 7);
   putElement(element, 14, table);
   Bytes file;

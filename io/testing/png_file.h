@@ -6,7 +6,7 @@
 
 namespace io {
 
-// What a PNG file may say of its pixels (PNG, section 11.2.2).
+// The pixel format of a PNG file (PNG, section 11.2.2).
 struct PngKind {
   int bits;    // per channel
   int colour;  // PNG_COLOR_TYPE_…

@@ -12,7 +12,7 @@ namespace io {
 struct RecordIoImage {
   float label;
   kj::ArrayPtr<const kj::byte> file;
-  // Labels behind the header, in place of `label`.
+  // Labels after the header, in place of `label`.
   kj::ArrayPtr<const float> labels = nullptr;
 };
 

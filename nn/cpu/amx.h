@@ -2,8 +2,8 @@
 // for processors that have AMX and one for those that emulate it.
 #pragma once
 
-// Included by files that are compiled for newer instruction sets: nothing with inline code may come
-// in here, see kernels.h.
+// Files that are compiled for newer instruction sets include this file, so it must not include or
+// define inline code: see kernels.h.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,21 +14,21 @@ namespace nn::cpu {
 // An AMX tile has 16 rows of 64 bytes. A product adds A · B to 16 × 16 floats, where A has 16 rows
 // of 32 bfloat16s, and B has 32 rows of 16.
 //
-// The rows of A are *images*, not pixels. So images come in groups of 16 or 32, which lie together
-// pixel by pixel:
+// The rows of A are *images*, not pixels. So images come in groups of 16 or 32, which are stored
+// together pixel by pixel:
 //   channels/32 × height × width × images × 32 channels
 // 16 images and 32 channels of one pixel are a tile. A window that reaches over the edge of the
-// image has fewer products, and needs no zeros around the image. A stride is only another list of
-// pixels. In the gradient of the weights the images of a pixel are what the sum runs over, so a
-// window moves by whole tiles, or by halves of them.
+// image has fewer products, and needs no zeros around the image. A stride only changes the list of
+// pixels. In the gradient of the weights, the sum runs over the images of a pixel, so a window
+// moves by whole tiles, or by halves of them.
 constexpr size_t AMX_CHANNELS = 32;
 constexpr size_t AMX_SIDE = 16;            // rows of a tile, and channels that a tile of sums has
 constexpr size_t AMX_ROWS = 2 * AMX_SIDE;  // of the two tiles that are multiplied together
 constexpr size_t AMX_TILE = 512;           // bfloat16s
 constexpr size_t AMX_SUMS = AMX_SIDE * AMX_SIDE;  // floats
 
-// How many tiles of 16 channels, and blocks of 32, hold so many. Static, so that each file has its
-// own.
+// How many tiles of 16 channels, and blocks of 32, hold the given number of channels. Static, so
+// that each file has its own copy.
 static constexpr size_t amxTiles(size_t channels) {
   return (channels + AMX_SIDE - 1) / AMX_SIDE;
 }
@@ -83,8 +83,8 @@ struct AmxRun {
   uint8_t mask;   // bit i: value i counts
 };
 
-// What gatherRow() makes of a row of the input: bfloat16s with padding on both sides, and what is
-// read behind them.
+// The result of gatherRow() for a row of the input: bfloat16s with padding on both sides, and room
+// for reads beyond them.
 inline size_t amxPaddedWidth(const AmxWindow& w) {
   size_t used = (w.outWidth - 1) * w.stride + w.kernelWidth;
   return (used > w.inWidth + w.pad ? used : w.inWidth + w.pad) + AMX_RUN;
@@ -120,7 +120,7 @@ struct AmxLoops {
   // to += the sums over pixels and images of each channel of a group.
   void (*addChannels)(const Bfloat16* from, size_t blocks, size_t pixels, float* to);
 
-  // For each pixel of row `y` of the output, writes what the window sees of an image of plain
+  // For each pixel of row `y` of the output, writes the window's values in an image of plain
   // floats: runs[0 … count - 1], and zeros in the rest of the block at `lastBlock`. Pixels are
   // `distance` values apart. First, the rows of the window become bfloat16s in `scratch`, kernel
   // height × inputs rows of amxPaddedWidth() each.

@@ -243,7 +243,7 @@ private:
         .outPixels = outPixels()};
   }
 
-  // What accumulate() sees.
+  // The arguments of accumulate().
   AmxWindow window() const {
     auto window = imageWindow();
     if (isPlain) {

@@ -11,8 +11,8 @@ namespace nn::cpu {
 // The pixels of a batch come as plain floats if they have few channels. Each window then becomes
 // the channels of one pixel of a 1×1 convolution.
 //
-// One thread and two compute the same bits: the gradient of the weights has a sum for each half of
-// the groups at least.
+// One thread and two compute the same bits: the gradient of the weights has at least one sum for
+// each half of the groups.
 kj::Own<Convolution> makeAmxConvolution(
     ConvolutionShape shape, ConvolutionArrays arrays, const AmxLoops& loops);
 

@@ -34,7 +34,7 @@ struct AmxGradientLoops {
   static constexpr size_t PIXEL = IMAGES * AMX_CHANNELS;  // values of one, in a block of channels
   static constexpr size_t PART = IMAGES * AMX_SIDE;       // the same, in a tile
 
-  // Asks for what lies some pixels later.
+  // Prefetches the values some pixels ahead.
   static void prefetchLater(const void* p) {
     constexpr size_t DISTANCE_BYTES = 4096;
     _mm_prefetch(static_cast<const char*>(p) + DISTANCE_BYTES, _MM_HINT_T1);
@@ -139,7 +139,7 @@ struct AmxGradientLoops {
     }
     size_t values(const AmxWindow& w) const { return w.inTiles * xPlane + w.outTiles * dyPlane; }
 
-    // The first i of a phase whose column lies in the image.
+    // The first i of a phase whose column is inside the image.
     static size_t firstOf(const AmxWindow& w, size_t phase) {
       return (w.pad + w.stride - 1 - phase) / w.stride;
     }

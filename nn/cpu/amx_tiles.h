@@ -1,5 +1,5 @@
-// nn/cpu/amx_tiles.h: the eight tile registers of AMX, as the processor has them and as AVX-512
-// emulates them.
+// nn/cpu/amx_tiles.h: the eight tile registers of AMX: those of the processor, and an emulation
+// with AVX-512.
 #pragma once
 
 #include <immintrin.h>
@@ -19,7 +19,7 @@ struct Number {
   static constexpr int value = number;
 };
 
-// Tiles lie in memory as 1 KB without gaps. Register numbers are template arguments, because they
+// In memory, a tile takes 1 KB without gaps. Register numbers are template arguments, because they
 // are part of the instructions.
 //
 // Not written with the intrinsics of g++ 12: its _tile_loadconfig says that it reads 8 of 64 bytes,
@@ -44,7 +44,8 @@ struct AmxTiles {
   static void load(const void* p) {
     asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(64l), "i"(tile) : "memory");
   }
-  // The same, for what is not read again soon: it does not take room in the first-level cache.
+  // Does the same for values that are not read again soon: they do not take room in the first-level
+  // cache.
   template <int tile>
   static void stream(const void* p) {
     asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(64l), "i"(tile) : "memory");
@@ -62,7 +63,8 @@ struct AmxTiles {
 
 // The same bits without AMX. As measured on 4,000 random tiles, TDPBF16PS adds the products of even
 // and of odd inputs in a chain of fused operations each, from 0, and adds the sum of both chains to
-// C. It takes denormal numbers for 0, and makes none (Intel's manual, volume 2, TDPBF16PS).
+// C. It treats denormal numbers as 0, and does not produce any (Intel's manual, volume 2,
+// TDPBF16PS).
 struct EmulatedTiles {
   static void begin() {}
   static void end() {}

@@ -9,7 +9,7 @@
 namespace nn::cpu {
 namespace {
 
-// Where a unit's gradient lies.
+// The place of a unit's gradient.
 struct Gradient {
   // A view: a run of channels of the gradient of the unit's only user.
   kj::Maybe<UnitId> base;
@@ -149,7 +149,8 @@ private:
       auto& user = builder.stages.units[use.unit];
       if (user.trains) contributions.add(Contribution{&user, use.input, rankOf(user)});
     }
-    // By stage; in a stage first what cannot add, last what has to clear before it adds.
+    // Ordered by stage. Within a stage, parts that cannot add come first, and parts that have to
+    // clear before they add come last.
     std::stable_sort(contributions.begin(), contributions.end(),
         [](const Contribution& a, const Contribution& b) {
           if (a.user->backwardAt != b.user->backwardAt) {
@@ -200,7 +201,7 @@ private:
           return;
         }
         auto y = builder.valueOf(user, p);
-        // The gradient of its output is not needed any more.
+        // The gradient of its output is no longer needed.
         builder.add(p, activateBackward(op.function, extent, y, g), {y, g});
         builder.add(p, copy(extent, g, dx, write), {g, dx});
       }

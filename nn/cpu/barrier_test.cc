@@ -11,7 +11,7 @@ namespace {
 constexpr uint LANES = 9;
 
 TEST_CASE(
-    "Barrier: no lane goes on before all have arrived, and each sees what the others have done") {
+    "Barrier: no lane continues before all have arrived, and each sees the writes of the others") {
   constexpr uint ROUNDS = 2000;
   Barrier barrier(LANES);
   uint done[LANES] = {};

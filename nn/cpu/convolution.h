@@ -18,13 +18,13 @@ struct InputLayouts {
   Layout weights;
 };
 
-// What a convolution, or a dense layer that is computed as one, is prepared for.
+// The properties of a convolution, or of a dense layer that is computed as one.
 struct ConvolutionShape {
   Conv2d op;
   Shape in;
   Shape out;
   uint kernelHeight, kernelWidth;  // of the window: op.kernel, or the image for a dense layer
-  bool canBePlain;                 // whether the input lies as plain floats, too
+  bool canBePlain;                 // whether the input may also be stored as plain floats
   bool inputTrains;                // whether the gradient of the input is needed
   // Whether the bias is added. If there is a bias that is not added, its gradient is 0.
   bool addsBias;
@@ -67,10 +67,10 @@ public:
   // `scratch` is memory that the task needs while it runs. Its size is known once the task is
   // prepared.
   virtual kj::Own<Task> forward(Place x, Place y, Buffer& scratch) = 0;
-  // Adds to sums that no other lane adds to.
+  // Adds to sums that belong to one lane.
   virtual kj::Own<Task> backwardWeights(Place x, Place dy, Buffer& scratch) = 0;
   virtual kj::Own<Task> backwardData(Place dy, Place dx, Write write, Buffer& scratch) = 0;
-  // Whether backwardData can add to what is there.
+  // Whether backwardData can add to existing values.
   virtual bool canAdd() const = 0;
 
   // Pack parameters into the layouts of the tasks, and add the sums of all lanes, in their order,

@@ -27,7 +27,7 @@ void write(float x, Bfloat16& value) {
   value.bits = x == x ? rounded >> 16 : bits >> 16 | 0x40;
 }
 
-// Where the first pixel of channel `c` lies in an image, or in a group of them.
+// Returns the place of the first pixel of channel `c` in an image, or in a group of images.
 size_t start(const Extent& extent, size_t c) {
   return c / extent.block * extent.block * extent.runs() + c % extent.block;
 }
@@ -35,7 +35,7 @@ size_t start(const Extent& extent, size_t c) {
 // Copies `COUNT` channels that lie together in both images.
 template <typename E, size_t COUNT>
 void copyTogether(const Extent& extent, const E* source, E* target, Write how) {
-  constexpr size_t AHEAD = 2048;  // values that the processor is asked for
+  constexpr size_t AHEAD = 2048;  // how many values ahead to prefetch
   for (size_t i = 0; i < extent.runs() * extent.block; i += extent.block) {
     __builtin_prefetch(source + i + AHEAD);
     __builtin_prefetch(target + i + AHEAD, 1);
@@ -49,7 +49,7 @@ void copyTogether(const Extent& extent, const E* source, E* target, Write how) {
   }
 }
 
-// E: what both images hold.
+// E: the element of both images.
 template <typename E>
 kj::Own<Task> copyChannelsOf(Extent from, Place fromPlace, uint fromChannel, Extent to,
     Place toPlace, uint toChannel, uint channels, Write how) {
@@ -72,7 +72,7 @@ kj::Own<Task> copyChannelsOf(Extent from, Place fromPlace, uint fromChannel, Ext
       fromPlace, toPlace);
 }
 
-// E: what the blocked image holds.
+// E: the element of the blocked image.
 template <typename E, Write HOW>
 void blockImage(const Extent& extent, const float* source, E* target) {
   size_t B = extent.block, P = extent.pixels, step = B * extent.group;

@@ -157,7 +157,7 @@ public:
            2 * images * (sizeof(double) + sizeof(int8_t));
   }
 
-  // Of training, unless the program only validates, and of validation.
+  // The plans of training, unless the program only validates, and of validation.
   kj::Array<const ProgramPlan*> plans() const {
     return kj::arr<const ProgramPlan*>(training.get(), validation.get());
   }

@@ -191,7 +191,7 @@ TEST_CASE("cpu: a step gives the same bits every time, for each number of thread
     Loaded first(CPU, graph, data, threads), second(CPU, graph, data, threads);
     first.step();
     second.step();
-    // What a step leaves in memory must not change the next one.
+    // Leftovers of a step in memory must not change the next one.
     auto before = kj::heapArray<float>(first.program->gradients());
     memcpy(second.program->statistics().begin(), data.statistics.begin(), 4 * graph.statisticsSize);
     second.forward(Phase::VALIDATE);

@@ -48,7 +48,7 @@ public:
   void prepare(kj::ArrayPtr<const uint> images) override {
     auto& primitives = direct.primitives;
     for (uint n: images) sizes.add(n, primitives.forward(n, scratch.values));
-    // The bias lies behind the weights.
+    // The bias follows the weights.
     direct.arrays.forwardWeights->values = primitives.forwardFloats() + primitives.biasFloats();
   }
 

@@ -6,7 +6,7 @@
 namespace nn::cpu {
 
 // Gathers the windows of a strip of pixels as rows of a matrix in cache, and multiplies the matrix
-// with the weights. This costs copies, but saves the arithmetic on the padding of channels.
+// with the weights. This needs copies, but saves the arithmetic on the padding of channels.
 kj::Own<Convolution> makeGemmConvolution(ConvolutionShape shape, ConvolutionArrays arrays);
 
 }  // namespace nn::cpu

@@ -83,7 +83,7 @@ bool hasAmx() {
 }
 
 kj::StringPtr offeredInstructionSet() {
-  // oneDNN cannot be asked: its answer fixes the level.
+  // Does not ask oneDNN, because its answer would fix the level.
   auto limit = limitOfUser();
   if (!__builtin_cpu_supports("avx2") || isOneOf(limit, BELOW_AVX2)) failWithoutAvx2();
   bool hasAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -3,15 +3,15 @@
 //
 // "avx512" computes fp32 and, if the processor has AVX512_BF16, bf16. "avx512_amx" computes bf16
 // with AMX, and fp32 as "avx512" does. requirePrecision() refuses bf16 on processors without
-// AVX512_BF16. Other levels never use AMX: oneDNN 2.6 only does so for images whose channels lie
-// together, and ours lie in blocks of 16.
+// AVX512_BF16. Other levels never use AMX: oneDNN 2.6 only does so for images whose channels are
+// adjacent, and ours are in blocks of 16.
 #pragma once
 
 #include <kj/string.h>
 
 namespace nn {
 
-// The levels, in the order of what they add.
+// The levels in ascending order. Each adds instructions to the one before.
 constexpr kj::StringPtr AVX2 = "avx2"_kj;
 constexpr kj::StringPtr AVX512 = "avx512"_kj;
 constexpr kj::StringPtr AMX = "avx512_amx"_kj;

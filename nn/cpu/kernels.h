@@ -1,5 +1,5 @@
-// nn/cpu/kernels.h: our own vector loops around the convolutions, a table of them for each
-// instruction set and for what values are.
+// nn/cpu/kernels.h: our own vector loops around the convolutions, with one table of them for each
+// instruction set and type of values.
 #pragma once
 
 // Files that are compiled for newer instruction sets include this file. Do not include anything
@@ -18,7 +18,7 @@ struct AmxLoops;
 // Whether a kernel overwrites its output or adds to it.
 enum class Write { SET, ADD };
 
-// What follows the affine map of a batch norm.
+// The function that is applied after the affine map of a batch norm.
 enum class After { NOTHING, RELU, GELU };
 
 // Windows over one image: sides in pixels.
@@ -91,7 +91,7 @@ struct ValueKernels {
   void (*geluBackward)(const void* x, const void* gradient, void* dx, Write write, size_t count);
 
   // to = from, or to += from, scaled up, without the elements that the mask takes away. The mask
-  // may also be applied to the padding of the last block. Works on one image of a group, too: the
+  // may also be applied to the padding of the last block. Also works on one image of a group: the
   // one where `from` and `to` begin.
   void (*drop)(const void* from, const DropoutMask& mask, void* to, Write write, size_t blocks,
       size_t pixels);

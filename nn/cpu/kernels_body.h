@@ -1,5 +1,5 @@
-// nn/cpu/kernels_body.h: the loops of nn/cpu/kernels.h as templates over a vector type and what
-// values are; each instruction set's file instantiates them with its own.
+// nn/cpu/kernels_body.h: the loops of nn/cpu/kernels.h as templates over a vector type and the type
+// of values. The file of each instruction set instantiates them.
 #pragma once
 
 #include <string.h>
@@ -72,8 +72,8 @@ struct Loops {
   using M = typename S::Mask;
   static constexpr size_t B = S::WIDTH;
 
-  // Asks for what a loop comes to soon. Values that other tasks have made lie in a cache that all
-  // cores share, which is far away. Without this, each line is waited for.
+  // Prefetches values that a loop needs soon. Values from other tasks are in the slow cache that
+  // all cores share. Without this, the loop would wait for each cache line.
   static void ahead(const E* p) { __builtin_prefetch(far(p)); }
   static void aheadToWrite(const E* p) { __builtin_prefetch(far(p), 1); }
   static const char* far(const E* p) {
@@ -170,7 +170,7 @@ struct Loops {
     S::store(partial + B, positive(S::sub(S::add(square0, square1), S::mul(mean, sum))));
   }
 
-  // Returns the gradient of z = scale·y + shift, from the gradient of what follows z.
+  // Returns the gradient of z = scale·y + shift from the gradient of the function after it.
   template <After after>
   static V passed(V y, V gradient, V scale, V shift) {
     if (after == After::NOTHING) return gradient;
@@ -312,8 +312,8 @@ struct Loops {
     }
   }
 
-  // Beyond ±88 the nearest float is 1, or below 1e-38. What is not a number stays so: min and max
-  // give their second argument then.
+  // Beyond ±88 the nearest float is 1, or below 1e-38. NaN stays NaN, because min and max return
+  // their second argument then.
   static void sigmoid(void* values, size_t count) {
     auto* x = static_cast<E*>(values);
     for (size_t i = 0; i < count; i += B) {
@@ -333,7 +333,7 @@ struct Loops {
   }
 
   // e^x - 1 = 2^n · rest + (2^n - 1), where nothing cancels: near 0 n is 0. Below -88 the nearest
-  // float is -1. What is not a number goes the lower way, which keeps it.
+  // float is -1. NaN takes the lower branch, which keeps it.
   static void elu(void* values, size_t count) {
     auto* x = static_cast<E*>(values);
     for (size_t i = 0; i < count; i += B) {

@@ -10,7 +10,8 @@ template <typename S>
 struct PlaneLoops {
   using V = typename S::Vector;
   static constexpr size_t B = S::WIDTH;
-  // So many sums of vectors fit into the 16 registers of AVX2, with three factors and one value.
+  // This many sums of vectors fit into the 16 registers of AVX2, together with three factors and
+  // one value.
   static constexpr size_t SUMS = 12;
   static constexpr size_t BLOCKS_MAX = 3;
   // The gradients of a strip of rows stay in the first-level cache.

@@ -319,7 +319,7 @@ TEST_CASE("kernels: convolutions of plain images are sums over the taps") {
 
 TEST_CASE("kernels: batch norm of one pixel has the same bits with AVX2 and with AVX-512") {
   if (tables().size() < 2) return;
-  // Two blocks of 8 channels and one of 16 lie in memory in different orders, except for a single
+  // Two blocks of 8 channels and one of 16 have different orders in memory, except for a single
   // pixel of 16 channels.
   auto y = draw(16), gradient = draw(16), array = draw(16 * 8, 1);
   auto at = [&](size_t i) { return array.data() + 16 * i; };

@@ -13,7 +13,7 @@ struct WindowLoops {
   using M = typename S::Mask;
   static constexpr size_t WIDTH = S::WIDTH;
 
-  // The part of a window that lies inside the image: rows and columns relative to the window's
+  // The part of a window that is inside the image: rows and columns relative to the window's
   // corner.
   struct Clip {
     int top, left;  // the window's corner in the image
@@ -53,7 +53,8 @@ struct WindowLoops {
     }
   }
 
-  // The same for a window that lies inside the image and has SIDE rows. Its loops have no branches.
+  // Does the same for a window that is inside the image and has SIDE rows. Its loops have no
+  // branches.
   template <size_t SIDE>
   static void maxInside(const E* x, size_t rowValues, E* out, uint16_t* index) {
     for (size_t i = 0; i < B; i += WIDTH) {

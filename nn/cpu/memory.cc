@@ -31,7 +31,7 @@ Arena::Arena(size_t size): size_bytes(size), mapped_bytes(size + HUGE_PAGE_BYTES
   mapped = static_cast<byte*>(memory);
   auto address = reinterpret_cast<uintptr_t>(mapped);
   start = mapped + (roundUp(address, HUGE_PAGE_BYTES) - address);
-  // A system without huge pages refuses, and small ones do.
+  // A system without huge pages refuses. Small pages then have to do.
   if (size >= HUGE_PAGE_BYTES) ::madvise(start, size, MADV_HUGEPAGE);
 }
 

@@ -1,4 +1,4 @@
-// nn/cpu/memory.h: buffers of a program, and where they lie.
+// nn/cpu/memory.h: the buffers of a program, and their places in memory.
 #pragma once
 
 #include <kj/array.h>
@@ -17,8 +17,8 @@ namespace nn::cpu {
 using kj::byte;
 using kj::uint;
 
-// What a lane does of a chunk: part 0 … parts - 1 of the work of each task. There is more than one
-// part if a batch has fewer groups of images than there are lanes.
+// A lane's share of a chunk: one of the parts 0 … parts - 1 of the work of each task. There is more
+// than one part if a batch has fewer groups of images than there are lanes.
 struct Share {
   uint part = 0, parts = 1;
 
@@ -45,7 +45,7 @@ struct Chunk {
 struct Buffer: public Tenant {
   enum Home {
     PIXELS,   // the batch that the caller handed in
-    BATCH,    // all images of the batch, or anything else that all lanes see
+    BATCH,    // all images of the batch, or anything else that all lanes share
     SCRATCH,  // one chunk, one for each lane
   } home;
   Element element = Element::FLOAT32;
@@ -53,7 +53,7 @@ struct Buffer: public Tenant {
   size_t values = 0;       // in all
 };
 
-// Where the images of a tensor lie: the images of a buffer, or a run of channels in each of them.
+// The place of a tensor's images: the images of a buffer, or a run of channels in each of them.
 struct Place {
   Buffer* buffer = nullptr;
   size_t shift = 0;  // values from the start of an image
@@ -98,9 +98,9 @@ struct Addresses {
 // Sets the bytes of the buffers and their offsets, in whole cache lines: see nn::pack().
 size_t pack(kj::ArrayPtr<Buffer* const> buffers);
 
-// Zeroed bytes on a page's boundary, which take memory once they are touched. Large arenas get huge
-// pages where the system has them. With small pages, the processor's table of pages is too short
-// for a step's values.
+// Zeroed bytes on a page boundary, which take memory once they are touched. Large arenas get huge
+// pages if the system has them, because a step's values take more small pages than the processor's
+// TLB has entries.
 class Arena {
 public:
   explicit Arena(size_t size_bytes);

@@ -27,7 +27,7 @@ float* partialOf(
   return memory.floatsOf(partials, 0) + (n * norm.extent.blocks + block) * 2 * norm.extent.block;
 }
 
-// Sets what normalizes channel c.
+// Sets the numbers that normalize channel c.
 void setChannel(const Norm& norm, const Channels& channels, size_t c, float mean, float variance) {
   float gamma = norm.op.fixedGamma ? 1.0f : norm.gamma[c];
   channels.mean[c] = mean;
@@ -41,8 +41,8 @@ float biasOf(const Norm& norm, size_t c) {
 }
 
 // Returns a task that calls setBlock(step, channels, begin, end) for the channels of each block,
-// and sets the channels that fill up the last block to 0. Otherwise what the memory held before
-// would get into the padding of images. The arrays that are not cleared follow from these.
+// and sets the channels that fill up the last block to 0. Otherwise old content of the memory would
+// get into the padding of images. The arrays that are not cleared follow from these.
 template <typename SetBlock>
 kj::Own<BatchTask> newChannelsTask(const Norm& norm, SetBlock setBlock) {
   return newBatchTask([&norm, setBlock](const Step& step, uint part, uint parts) {

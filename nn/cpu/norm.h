@@ -6,7 +6,7 @@
 namespace nn::cpu {
 
 // A batch norm, with the ReLU or GELU after it if there is one. Points to its arrays in the flat
-// ones, and to buffers of its own.
+// ones, and to its own buffers.
 struct Norm {
   Extent extent;
   Batch batch;

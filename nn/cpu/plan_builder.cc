@@ -76,11 +76,11 @@ Buffer& PlanBuilder::bufferFor(const StagedUnit& unit, size_t imageValues, Eleme
 }
 
 bool PlanBuilder::isReadBackward(const StagedUnit& unit) const {
-  // An activation's slope is told from its output.
+  // An activation's slope is computed from its output.
   if (unit.activation != nullptr || unit.is<Activation>()) return true;
   for (auto& use: unit.uses) {
     auto& user = stages.units[use.unit];
-    // A maximum's place is kept instead.
+    // A max pool keeps the places of its maxima instead.
     bool isLinear = user.is<Pool>() || user.is<Add>() || user.is<Scale>() || user.is<Dropout>();
     if (!isLinear) return true;
   }
@@ -156,7 +156,7 @@ kj::Maybe<Buffer&> PlanBuilder::find(uint p, UnitId unit, Layout layout, Element
 }
 
 Place PlanBuilder::plainOf(const StagedUnit& unit, uint p, Element as) {
-  // What is plain already, as floats.
+  // Values that are already plain floats.
   kj::Maybe<Buffer&> rows = storage[unit.id].rows;
   if (unit.is<Input>()) rows = *pixels;
   if (as == Element::FLOAT32)
@@ -168,7 +168,7 @@ Place PlanBuilder::plainOf(const StagedUnit& unit, uint p, Element as) {
     return {buffer};
   }
   size_t size = unit.node->shape.size();
-  // What follows copies as many images as a group has.
+  // The following code copies as many images as a group has.
   KJ_REQUIRE(batch.group == 1);
   Place plain = {&scratchBuffer(p, size, as)};
   KJ_IF_MAYBE(buffer, rows) {
@@ -186,7 +186,7 @@ Place PlanBuilder::inputOf(const StagedUnit& unit, uint p, Layout layout) {
 }
 
 Place PlanBuilder::rowsOf(const StagedUnit& unit, uint p) {
-  // A vector's rows lie plain already, with padding.
+  // The rows of vectors are already plain, with padding.
   auto extent = extentOf(unit);
   if (extent.pixels != 1 || isPlain(unit)) return plainOf(unit, p, Element::FLOAT32);
   KJ_IF_MAYBE(buffer, find(p, unit.id, Layout::BLOCKED, Element::FLOAT32)) return {buffer};

@@ -1,5 +1,5 @@
-// nn/cpu/plan_builder.h: makes a plan: collects tasks, and decides where the value of each unit
-// lies.
+// nn/cpu/plan_builder.h: makes a plan: collects tasks, and decides where the value of each unit is
+// stored.
 #pragma once
 
 #include "nn/cpu/plan.h"
@@ -8,16 +8,16 @@
 
 namespace nn::cpu {
 
-// The flat arrays that tasks read and write, sized as the graph says.
+// The flat arrays that tasks read and write, with the sizes of the graph.
 struct FlatArrays {
   kj::ArrayPtr<float> parameters;
   kj::ArrayPtr<float> gradients;
   kj::ArrayPtr<float> statistics;
 };
 
-// Where the value of a unit lies, and what the tasks of the unit share.
+// The place of a unit's value, and data that the tasks of the unit share.
 struct Storage {
-  kj::Maybe<Buffer&> value;  // null if it is recomputed, or lies in `rows` or in the input
+  kj::Maybe<Buffer&> value;  // null if it is recomputed, or is in `rows` or in the input
   kj::Maybe<Buffer&> rows;   // of a dropout on the images: in plain order, as they are
   kj::Maybe<Buffer&> index;  // of a max pool
   kj::Maybe<Convolution&> convolution;
@@ -59,9 +59,9 @@ public:
     PlanBuilder& builder;
     const StagedUnit* before;
   };
-  // Makes tasks that are added from now on note their time.
+  // Makes tasks that are added from now on record their time.
   void setProfile(Profile& profile);
-  // The task, or one that notes its time as work of stage `p`.
+  // Returns the task, or one that also records its time as work of stage `p`.
   kj::Own<Task> timed(uint p, kj::Own<Task> task);
   kj::Own<BatchTask> timed(uint p, kj::Own<BatchTask> task);
 
@@ -75,7 +75,7 @@ public:
   const StagedUnit& before(const StagedUnit& unit) const { return stages.units[unit.inputs[0]]; }
   StagePlan& stageAt(uint p) { return *plan->stages[p]; }
 
-  // Whether the unit's value lies as plain floats.
+  // Whether the unit's value is stored as plain floats.
   bool isPlain(const StagedUnit& unit) const {
     return unit.is<Input>() || storage[unit.id].rows != nullptr;
   }
@@ -90,16 +90,16 @@ public:
 
   Buffer& batchBuffer(size_t imageValues, Element element = Element::FLOAT32);
   Buffer& scratchBuffer(uint p, size_t imageValues, Element element = Element::FLOAT32);
-  // Returns a buffer for what the readers of `unit` need: scratch if no later stage reads it,
-  // including backward stages.
+  // Returns a buffer for data that the readers of `unit` need. It is scratch memory if no later
+  // stage reads it, including backward stages.
   Buffer& bufferFor(const StagedUnit& unit, size_t imageValues, Element element = Element::FLOAT32);
-  // Returns memory that the task that is added next needs while it runs.
+  // Returns scratch memory for the task that is added next.
   Buffer& workspace(uint p);
   // Appends a task that touches `places`.
   void add(uint p, kj::Own<Task> task, std::initializer_list<Place> places);
 
-  // Returns where the value of `unit` lies in stage `p`, image after image without gaps. Computes a
-  // value that is not stored first, once per stage, into scratch memory.
+  // Returns the place of the value of `unit` in stage `p`, image after image without gaps. Computes
+  // a value that is not stored first, once per stage, into scratch memory.
   Place valueOf(const StagedUnit& unit, uint p, Layout layout = Layout::BLOCKED);
   // Does the same for a convolution. With AMX, plain images are floats.
   Place inputOf(const StagedUnit& unit, uint p, Layout layout);
@@ -110,7 +110,7 @@ public:
   // Computes the value of a unit at `to`. The unit is the input, a dropout on the input, a batch
   // norm, a GELU or a concat.
   void fill(const StagedUnit& unit, uint p, Place to);
-  // Writes the value of any unit to `to`: computes it there, or copies what is there already.
+  // Writes the value of any unit to `to`: computes it there, or copies the stored value.
   void fillFrom(const StagedUnit& unit, uint p, Place to);
 
   // Whether blocks of `part`, whose first channel is the concat's `channel`, are blocks of the
@@ -124,7 +124,7 @@ private:
   kj::Maybe<Profile&> profile;
   uint firstLane = 0;                   // of this program in the profile
   const StagedUnit* current = nullptr;  // whose tasks are being made
-  // What stages have recomputed so far.
+  // The values that stages have recomputed so far.
   struct Made {
     uint stage;
     UnitId unit;

@@ -121,7 +121,7 @@ class PlaneConvolution::ForwardTask final: public ImageTask {
 public:
   ForwardTask(PlaneConvolution& own, Place x, Place y, Buffer& scratch)
       : ImageTask(own, x, y, scratch) {
-    // The bias lies behind the weights.
+    // The bias follows the weights.
     own.arrays.forwardWeights->values = own.weightFloats() + own.filters;
   }
 

@@ -1,4 +1,4 @@
-// nn/cpu/plane_convolution.h: convolutions of the images that a network begins with.
+// nn/cpu/plane_convolution.h: convolutions of a network's input images.
 #pragma once
 
 #include "nn/cpu/convolution.h"

@@ -18,7 +18,8 @@ void mark(kj::ArrayPtr<StagedUnit> units) {
     bool isGelu =
         unit.is<Activation>() && unit.node->op.get<Activation>().function == Activation::GELU;
     unit.recomputed = unit.is<BatchNorm>() || isGelu || unit.is<Concat>();
-    // Else chains of batch norms over concats would be recomputed from their beginning each time.
+    // Otherwise chains of batch norms over concats would be recomputed from their beginning each
+    // time.
     if (unit.is<BatchNorm>() || isGelu) units[unit.inputs[0]].recomputed = false;
     if (unit.is<BatchNorm>()) {
       auto& before = units[unit.inputs[0]];
@@ -60,7 +61,7 @@ void orderBackward(Stages& stages) {
     for (; u > 0 && stages.units[u - 1].segment == s; --u) {
       auto& unit = stages.units[u - 1];
       if (!unit.trains) continue;
-      // Nobody uses the loss: its gradient is there from the forward pass.
+      // Nothing reads the loss, and the forward pass has already computed its gradient.
       unit.complete = unit.uses.empty() ? first : 0;
       for (auto& use: unit.uses) {
         auto& user = stages.units[use.unit];

@@ -1,4 +1,5 @@
-// nn/cpu/stages.h: the units of a graph as lanes compute them: ordered, and put into stages.
+// nn/cpu/stages.h: the units of a graph in the order in which lanes compute them, divided into
+// stages.
 #pragma once
 
 #include "nn/units.h"
@@ -7,8 +8,8 @@ namespace nn::cpu {
 
 // A *stage* is a list of tasks that a lane works through chunk by chunk of its images. All lanes
 // meet at its end. A stage ends where the whole batch is needed: at the statistics of a batch norm,
-// forward and backward. Forward stages count from 0. Backward stages go on from there, segment by
-// segment.
+// forward and backward. Forward stages count from 0. The numbers of backward stages continue from
+// there, segment by segment.
 //
 // A unit takes ReLU or GELU after a batch norm. After other units it takes any function but GELU,
 // whose gradient needs its input. In validation, a batch norm right after a convolution is folded

@@ -47,7 +47,7 @@ Window windowOf(const Pool& op, Shape in, Shape out) {
       .pad = op.pad};
 }
 
-// The index words of a chunk's first image. They lie in a buffer of floats, two words in each.
+// The index words of a chunk's first image. They are in a buffer of floats, two words per float.
 uint16_t* wordsAt(const Addresses& memory, const Place& index, const Chunk& chunk) {
   return reinterpret_cast<uint16_t*>(memory.floatsAt(index, chunk));
 }
@@ -132,7 +132,7 @@ kj::Own<Task> drop(
   return newImageTask(
       [=](const Step& step, uint n, const byte* source, byte* target) {
         for (uint i = 0; i < batch.group; ++i, source += run, target += run) {
-          // What only fills the group has the values of the last image.
+          // Images that only fill the group have the values of the last image.
           uint image = kj::min(n * batch.group + i, batch.images - 1);
           auto mask = dropoutMask(op.rate, step.draws[image], node);
           step.kernelsFor(from).drop(source, mask, target, write, extent.blocks, extent.pixels);

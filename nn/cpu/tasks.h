@@ -11,7 +11,7 @@
 
 namespace nn::cpu {
 
-// What tasks see while a step runs.
+// The state that tasks see while a step runs.
 struct Step {
   const Kernels& kernels;
   Addresses memory;
@@ -25,9 +25,9 @@ struct Step {
   }
 };
 
-// The images of a batch, in groups that lie together in memory: see Kernels::group. Only the last
-// group may have less. With groups of one image, a group is an image. What is said here and below
-// of the images of a chunk, and of strides between images, then holds for groups.
+// The images of a batch, in groups that are interleaved in memory: see Kernels::group. Only the
+// last group may have fewer. Here and below, "images of a chunk" and "strides between images" refer
+// to groups. A group may consist of one image.
 struct Batch {
   uint images;
   uint group;
@@ -186,11 +186,11 @@ kj::Own<Task> geluBackward(Extent extent, Place x, Place gradient, Place dx, Wri
 // to = factor · from, or to += factor · from. Both for the op and for its gradient.
 kj::Own<Task> scale(Extent extent, float factor, Place from, Place to, Write write);
 
-// to = what dropout leaves of `from`, or to += that. `from` is the input of the node, or the
-// gradient of its output.
+// to = dropout(from), or to += that. `from` is the input of the node, or the gradient of its
+// output.
 kj::Own<Task> drop(
     const Dropout& op, NodeId node, Extent extent, Batch batch, Place from, Place to, Write write);
-// to = what dropout leaves of `from`, for images of `size` floats in plain order.
+// to = dropout(from), for images of `size` floats in plain order.
 kj::Own<Task> dropRows(
     const Dropout& op, NodeId node, size_t size, Batch batch, Place from, Place to);
 
@@ -200,7 +200,7 @@ kj::Own<Task> pool(const Pool& op, Shape in, Shape out, uint block, Place x, Pla
 kj::Own<Task> poolBackward(const Pool& op, Shape in, Shape out, uint block, Place gradient,
     Place index, Place dx, Write write);
 
-// What the loss computes for each row: the loss, and whether the row was right: 1 yes, 0 no, -1 if
+// The results of the loss for each row: the loss, and whether the row was right: 1 yes, 0 no, -1 if
 // its label is -1.
 struct Verdicts {
   kj::Array<double> losses;

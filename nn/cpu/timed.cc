@@ -5,7 +5,7 @@
 namespace nn::cpu {
 namespace {
 
-// Notes the time of its life.
+// Records the time from its construction to its destruction.
 class Watch {
 public:
   Watch(const Account& account, uint lane)

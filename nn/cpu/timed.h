@@ -6,7 +6,7 @@
 
 namespace nn::cpu {
 
-// The node that a task works for, and the profile that notes the time of the task.
+// The node that a task works for, and the profile that records the task's time.
 struct Account {
   Profile& profile;
   uint firstLane;  // the number that the program's lane 0 has in the profile

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 namespace nn::cpu {
-// Each file that includes it may be compiled for other instructions: the linker must not mix what
-// is made of it.
+// Files that include this header are compiled for different instruction sets. The anonymous
+// namespace keeps the linker from using one file's code in another file.
 namespace {
 
 struct Avx2 {
@@ -34,7 +34,7 @@ struct Avx2 {
     __m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(e, 23));
   }
-  // Of words below 2^24: exact.
+  // Exact for words below 2^24.
   static Vector number(Words w) { return _mm256_cvtepi32_ps((__m256i)w); }
   static Mask greater(Vector a, Vector b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
   static Mask equal(Vector a, Vector b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }

@@ -34,7 +34,7 @@ struct Avx512 {
     __m512i e = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
     return _mm512_castsi512_ps(_mm512_slli_epi32(e, 23));
   }
-  // Of words below 2^24: exact.
+  // Exact for words below 2^24.
   static Vector number(Words w) { return _mm512_cvtepi32_ps((__m512i)w); }
   static Mask greater(Vector a, Vector b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
   static Mask equal(Vector a, Vector b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }

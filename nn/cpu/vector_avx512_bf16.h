@@ -1,4 +1,4 @@
-// nn/cpu/vector_avx512_bf16.h: vectors of 16 floats that lie in memory as bfloat16.
+// nn/cpu/vector_avx512_bf16.h: vectors of 16 floats that are stored in memory as bfloat16.
 #pragma once
 
 #include "nn/cpu/gelu_table.h"
@@ -16,13 +16,14 @@ struct Avx512Bf16: Avx512 {
     __m512i halves = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(halves, 16));
   }
-  // Rounds to nearest, ties to even; what is below 2^-126 becomes 0.
+  // Rounds to nearest, ties to even. Magnitudes below 2^-126 become 0.
   static void store(Bfloat16* p, Vector v) {
     _mm256_storeu_si256((__m256i*)p, (__m256i)_mm512_cvtneps_pbh(v));
   }
 
   // The probability that a normal value lies below x, within 2e-5, and the slope of GELU, within
-  // 6e-5. Both are 1 minus themselves at -x. NaN stays NaN, because min gives its second argument.
+  // 6e-5. Both are 1 minus themselves at -x. NaN stays NaN, because min returns its second argument
+  // then.
   static Vector normalBelow(Vector x) { return lookUp(NORMAL_TABLE, x); }
   static Vector geluSlope(Vector x) { return lookUp(GELU_SLOPE_TABLE, x); }
 

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 namespace nn::cpu {
-// Each file that includes it is compiled for other instructions: the linker must not mix what is
-// made of it.
+// Files that include this header are compiled for different instruction sets. The anonymous
+// namespace keeps the linker from using one file's code in another file.
 namespace {
 
 // `S` is a vector type's operations, see vector_avx512.h.
@@ -45,7 +45,7 @@ struct Pair {
   static Vector negatedFma(Vector a, Vector b, Vector c) {
     return {S::negatedFma(a.low, b.low, c.low), S::negatedFma(a.high, b.high, c.high)};
   }
-  // Of values that have such functions.
+  // Only for vector types that have such functions.
   static Vector normalBelow(Vector x) requires(
       requires(typename S::Vector v) { S::normalBelow(v); }) {
     return {S::normalBelow(x.low), S::normalBelow(x.high)};

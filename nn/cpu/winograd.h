@@ -2,8 +2,8 @@
 // loops of its transforms and products, tables of them for each instruction set.
 #pragma once
 
-// Included by files that are compiled for newer instruction sets: nothing with inline code may come
-// in here, see kernels.h.
+// Files that are compiled for newer instruction sets include this file, so it must not include or
+// define inline code: see kernels.h.
 #include <stddef.h>
 
 #include "nn/cpu/kernels.h"

@@ -10,7 +10,7 @@ struct Avx2Patches: Avx2 {
   using Mask = __m256i;  // all bits set, or none
 
   static Mask mask(bool all) { return _mm256_set1_epi32(-int(all)); }
-  // Zeros where the mask says no: nothing is read there.
+  // Elements whose mask is off are 0, and are not read.
   static Vector loadIf(Mask mask, const float* p) { return _mm256_maskload_ps(p, mask); }
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 struct Avx512Patches: Avx512 {
   static Mask mask(bool all) { return Mask(-int(all)); }
-  // Zeros where the mask says no: nothing is read there.
+  // Elements whose mask is off are 0, and are not read.
   static Vector loadIf(Mask mask, const float* p) { return _mm512_maskz_loadu_ps(mask, p); }
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 struct Avx512Bf16Patches: Avx512Bf16 {
   static Mask mask(bool all) { return Mask(-int(all)); }
-  // Zeros where the mask says no: nothing is read there.
+  // Elements whose mask is off are 0, and are not read.
   static Vector loadIf(Mask mask, const Bfloat16* p) {
     __m512i halves = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(halves, 16));

@@ -174,7 +174,7 @@ public:
         write(write),
         weights(weights),
         addsBias(addsBias) {
-    // The bias lies behind the weights.
+    // The bias follows the weights.
     weights.values = direction.weightFloats() + direction.outputs();
   }
 

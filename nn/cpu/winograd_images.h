@@ -1,5 +1,5 @@
 // nn/cpu/winograd_images.h: the loops of nn/cpu/winograd.h between images and transformed tiles, as
-// templates over a vector type and what values are.
+// templates over a vector type and the type of values.
 #pragma once
 
 #include "nn/cpu/winograd_sides.h"
@@ -17,7 +17,7 @@ struct WinogradImageLoops: WinogradSides<S, window> {
 
   alignas(64) static constexpr E ZEROS[SIDE * B] = {};
 
-  // Rows and columns of an image from a place on that may lie outside of it: 0 is read there.
+  // Rows and columns of an image, from a place that may be outside of it. Outside, 0 is read.
   template <size_t rowCount, size_t columnCount>
   struct Patch {
     const E* rows[rowCount];
@@ -42,7 +42,7 @@ struct WinogradImageLoops: WinogradSides<S, window> {
     void advance() {
       for (size_t i = 0; i < rowCount; i++) rows[i] += strides[i];
     }
-    // Asks for the next block's pixels, which may be in the last-level cache only.
+    // Prefetches the next block's pixels, which may be only in the last-level cache.
     void prefetchNext() const {
 #pragma GCC unroll 8
       for (size_t i = 0; i < rowCount; i++) {
@@ -103,7 +103,7 @@ struct WinogradImageLoops: WinogradSides<S, window> {
   static void inputBackAs(
       const float* v, const Tile& tile, size_t blocks, void* dx, unsigned height, unsigned width) {
     constexpr size_t ROWS = R + window - 1, COLUMNS = C + window - 1;
-    // The part of the patch that the image has room for.
+    // The part of the patch that is inside the image.
     auto first = [](ptrdiff_t origin) { return origin < 0 ? -origin : 0; };
     auto last = [](ptrdiff_t origin, ptrdiff_t count, ptrdiff_t side) {
       return origin + count > side ? side - origin : count;

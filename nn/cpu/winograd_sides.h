@@ -4,7 +4,7 @@
 
 #include "nn/cpu/winograd.h"
 
-// Of what has to become one piece of code with its caller, so that its values stay in registers.
+// Forces inlining into the caller, so that values stay in registers.
 #define INLINE __attribute__((always_inline))
 
 namespace nn::cpu {

@@ -181,7 +181,7 @@ TEST_CASE("winograd: steps with the same number of threads have the same bits") 
     Loaded one(CPU, graph, data, threads), other(CPU, graph, data, threads);
     one.step();
     other.step();
-    one.step();  // over what the first has left in scratch memory
+    one.step();  // uses the leftovers of the first one in scratch memory
     CHECK(one.program->gradients() == other.program->gradients());
   }
 }

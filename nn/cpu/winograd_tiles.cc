@@ -3,7 +3,7 @@
 namespace nn::cpu {
 namespace {
 
-// Measured with 8 to 96 tiles: the same within 3 %. More need more memory, fewer read the
+// Measured with 8 to 96 tiles: equally fast within 3 %. More need more memory, fewer read the
 // transformed weights more often.
 constexpr size_t GROUP_TILES = 32;
 

@@ -22,7 +22,7 @@ struct CutSide {
 };
 
 // Tiles of one size in a group: `count` of them, from the `first` on, counted over all images of
-// the chunk. They lie from `panel` on.
+// the chunk. They are stored from `panel` on.
 struct TileRun {
   uint rows, columns;  // of outputs
   size_t first, count, panel;

@@ -1,5 +1,5 @@
-// nn/cuda/block.h: how kernels are written so that they also run on a host. A body is what one
-// block of threads does, step by step, with a barrier after each step.
+// nn/cuda/block.h: how kernels are written so that they also run on a host. A body is the code of
+// one block of threads, in steps with a barrier after each step.
 #pragma once
 
 #include "nn/cuda/element.h"

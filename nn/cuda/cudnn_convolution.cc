@@ -23,7 +23,7 @@ Descriptor graphFor(
   return graph;
 }
 
-// Sets the device that `to` is for, unless the handle of the graph says it.
+// Sets the device that `to` is for, unless the handle of the graph determines it.
 void describe(const CudnnTarget& target, Descriptor& to, cudnnBackendAttributeName_t word) {
   KJ_IF_MAYBE(properties, target.tryGet<Descriptor>()) to.set(word, *properties);
 }
@@ -34,7 +34,7 @@ kj::Array<Descriptor> proposals(
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
   describe(target, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
-  // cuDNN reports an error if it has nothing to propose.
+  // cuDNN reports an error if it has no proposal.
   if (heuristics.tryToFinalize() != nullptr) return nullptr;
   auto room = heuristics.count(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR);
   return heuristics.getAll(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, room);
@@ -114,9 +114,9 @@ bool isCompiledAtRunTime(const Descriptor& configuration) {
   return false;
 }
 
-// Returns the configurations that do what `shape` asks for, the best first, without repetitions.
-// The fallbacks of the library, whose knobs it chooses itself, come last. Compiling an engine at
-// run time takes seconds, so such engines are used only if there is no other.
+// Returns the configurations that compute `shape`, the best first, without repetitions. The
+// fallbacks of the library, whose knobs it chooses itself, come last. Compiling an engine at run
+// time takes seconds, so such engines are used only if there is no other.
 kj::Array<Descriptor> configurations(
     const CudnnTarget& target, const ConvolutionProblem& shape, Direction direction) {
   auto graph = graphFor(target, shape, direction);

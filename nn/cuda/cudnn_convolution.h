@@ -29,9 +29,9 @@ public:
   kj::Maybe<kj::String> run(
       const Handles& handles, const void* a, const void* b, void* c, void* workspace) override;
 
-  // What cuDNN says about the engine, for people: "tensor cores, compiled at run time".
+  // cuDNN's notes about the engine, for people: "tensor cores, compiled at run time".
   kj::StringPtr notes() const { return notesText; }
-  // The plan as cuDNN would store it.
+  // The plan in cuDNN's storage format.
   kj::String json() const;
 
   CudnnPlan(Descriptor plan, Direction direction, kj::String name, kj::String notes);
@@ -45,8 +45,8 @@ private:
 };
 
 // Returns at most `most` plans that need at most `workspaceMax_bytes`, or none if cuDNN has none.
-// Those that cuDNN's heuristics expect to be fastest come first, then its fallbacks. All sum halves
-// in float32. With `shape.deterministic` all compute the same bits every time. Without
+// The plans that cuDNN's heuristics expect to be fastest come first, then its fallbacks. All sum
+// halves in float32. With `shape.deterministic` all compute the same bits every time. Without
 // `shape.tensorFloats` floats are multiplied as floats. Throws if there is no such convolution.
 kj::Array<kj::Own<CudnnPlan>> cudnnPlans(const CudnnTarget& target, const ConvolutionProblem& shape,
     Direction direction, size_t workspaceMax_bytes = kj::maxValue, uint most = kj::maxValue);

@@ -8,8 +8,7 @@
 
 namespace nn::cuda {
 
-// Returns cuDNN's message about `status` in this thread, which says what cuDNN was asked for. Null
-// on success.
+// Returns cuDNN's message about `status` in this thread, with the failed request. Null on success.
 kj::Maybe<kj::String> refusal(cudnnStatus_t status, kj::StringPtr what);
 
 class Descriptor;

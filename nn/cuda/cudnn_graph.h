@@ -1,4 +1,4 @@
-// nn/cuda/cudnn_graph.h: a convolution in cuDNN's words.
+// nn/cuda/cudnn_graph.h: describes a convolution for cuDNN.
 #pragma once
 
 #include "nn/cuda/cudnn_descriptor.h"

@@ -1,4 +1,4 @@
-// nn/cuda/device.h: what a program asks of a GPU: memory, work on one stream, and copies beside it.
+// nn/cuda/device.h: the interface of a GPU: memory, work on one stream, and copies beside it.
 #pragma once
 
 #include <kj/array.h>
@@ -22,15 +22,16 @@ public:
 
 // The layout of a batch that a convolution reads or writes: a View without its address.
 struct BatchLayout {
-  uint channels;  // with the zeros behind them
+  uint channels;  // including the zeros after them
   uint height;
   uint width;
   uint stride;  // values from pixel to pixel
 };
 
-// What a convolution is planned for. x, y and the filters (O'×kernelHeight×kernelWidth×I') hold
-// values of `element`. Only the y of FORWARD holds values of `output`. Sums are float32. A dense
-// layer is a convolution whose kernel has the size of its input.
+// The description of a convolution, from which it is planned. x, y and the filters
+// (O'×kernelHeight×kernelWidth×I') hold values of `element`. Only the y of FORWARD holds values of
+// `output`. Sums are float32. A dense layer is a convolution whose kernel has the size of its
+// input.
 struct ConvolutionProblem {
   Element element;
   Element output;
@@ -65,14 +66,14 @@ public:
   virtual ~Mark() noexcept(false) = default;
 };
 
-// One GPU. It does work in the order of the calls, some time after each call. wait() and finish()
-// wait for it. If work fails, any later call throws FAILED, with the message of the library. Called
-// by one thread at a time.
+// One GPU. It does work in the order of the calls, asynchronously. wait() and finish() wait for it.
+// If work fails, any later call throws FAILED, with the message of the library. Called by one
+// thread at a time.
 class Device {
 public:
   virtual ~Device() noexcept(false) = default;
 
-  virtual kj::Own<Memory> allocate(size_t bytes) = 0;  // on the device, holding anything
+  virtual kj::Own<Memory> allocate(size_t bytes) = 0;  // on the device, with undefined content
   // Zeroed memory on the host, which the device can copy from and to without the help of the host.
   virtual kj::Own<Memory> allocateOnHost(size_t bytes) = 0;
   // Makes `memory` of the host, which exists already, usable in the same way. `memory` must stay

@@ -72,7 +72,7 @@ void DeviceInput::set(kj::ArrayPtr<const float> batch, kj::ArrayPtr<const int32_
   KJ_REQUIRE(labels.size() == images && batch.size() == images * shape.size(),
       "a batch has the wrong size", labels.size(), batch.size(), images);
   begin(labels, draws);
-  // What was copied from there before must be on the device.
+  // The previous copy from this memory must have arrived on the device.
   device.finish();
   auto here = kj::arrayPtr(reinterpret_cast<float*>(pixelsHere->begin()), batch.size());
   nn::copy(batch, here);

@@ -6,10 +6,10 @@
 
 namespace nn::cuda {
 
-// What work reads of a batch lies in one place on the device, and is copied there in the order of
-// the work. Raw images are large, so they have two places. They are copied to the free one while
-// the device works on the step before, out of the caller's memory. Images that are kept are not
-// copied.
+// The labels and other small parts of a batch have one place on the device, and are copied there in
+// the order of the work. Raw images are large, so they have two places. They are copied from the
+// caller's memory to the free place while the device works on the previous step. Images that are
+// kept are not copied.
 //
 // The order of calls: set a batch, bring(), work that reads the images, release(). The next batch
 // may be set before that work is done.
@@ -35,7 +35,7 @@ public:
 
   // Throws if there is no batch for this phase.
   void require(Phase phase) const;
-  // Copies the batch that was set last to the device, as far as that is not under way.
+  // Copies the batch that was set last to the device, except for copies that were already started.
   void bring();
   // To be called once the work that reads the images was asked for.
   void release();
@@ -50,7 +50,7 @@ public:
   void awaitBatch() override;
 
 private:
-  // What a batch has beside its images, as it lies in memory.
+  // The layout in memory of a batch without its images.
   struct Places {
     size_t masks;
     size_t rows;
@@ -61,9 +61,9 @@ private:
     kj::Own<Memory> here;    // Places on the host
     kj::Own<Mark> isThere;   // `here` may be overwritten
     kj::Own<Mark> areThere;  // the turn's raw images, if they are not kept
-    kj::Own<Mark> areFree;   // nobody reads them any more
+    kj::Own<Mark> areFree;   // no work reads them any more
   };
-  // What does not change from batch to batch.
+  // The part that is the same for all batches.
   struct Raw {
     size_t size;     // of an image
     uint64_t kept;   // images; 0: none

@@ -36,15 +36,15 @@ DeviceUpdater::DeviceUpdater(Device& device, const ValueRules& rules, const Upda
   told = room<ValueRule>(rules.rules());
   size_t told_bytes = rules.rules() * sizeof(ValueRule);
   toTell = device.allocateOnHost(told_bytes);
-  // Zeros: work that is done because it is recorded changes nothing.
+  // Zeros, so that work that runs during a recording changes nothing.
   device.upload(told->begin(), kj::arrayPtr(toTell->begin(), told_bytes));
-  device.finish();  // before `all` goes
+  device.finish();  // before `all` is freed
   wasTold = device.newMark();
   states = room<float>(rules.states() * arrays.parametersSize);
-  // Nobody else writes the states of parameters that never change, and checkpoints hold them.
+  // Nothing else writes the states of parameters that never change, but checkpoints contain them.
   auto zeros = nn::zeros(rules.states() * arrays.parametersSize);
   if (zeros.size() > 0) device.upload(states->begin(), zeros.asPtr().asConst().asBytes());
-  device.finish();  // before `zeros` goes
+  device.finish();  // before `zeros` is freed
   slowParameters = room<float>(looksBack ? arrays.parametersSize : 0);
   slowStatistics = room<float>(looksBack ? arrays.statisticsSize : 0);
 }

@@ -16,9 +16,9 @@ struct UpdatedArrays {
   uint64_t statisticsSize;
 };
 
-// Holds what updates need beside the arrays: states, slow values and tables. An update is one
-// launch of a kernel. A lookahead adds a second launch, for moving statistics. `device` and `rules`
-// must outlive it.
+// Holds the data that updates need beside the arrays: states, slow values and tables. An update is
+// one launch of a kernel. A lookahead adds a second launch, for moving statistics. `device` and
+// `rules` must outlive it.
 class DeviceUpdater {
 public:
   DeviceUpdater(Device& device, const ValueRules& rules, const UpdatedArrays& arrays);
@@ -34,7 +34,7 @@ public:
   // the work.
   void ask();
 
-  // Shows the states and slow values. Waits for the work.
+  // Visits the states and slow values, to save and to restore them. Waits for the work.
   void visitState(configs::StateVisitor& visitor);
 
   uint64_t memory_bytes() const { return bytes; }

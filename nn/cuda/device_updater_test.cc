@@ -12,7 +12,7 @@ namespace {
 constexpr RunLength RUN{.updatesPerEpoch = 4, .updates = 14};
 constexpr float RESCALE = 1.0f / 96;
 
-// Checks that all that is kept was written. The memory of a HostDevice holds NaNs at first.
+// Checks that all kept values were written. The memory of a HostDevice initially holds NaNs.
 class NumberChecker final: public configs::StateVisitor {
 public:
   bool restores() const override { return false; }
@@ -84,7 +84,7 @@ bool sameBits(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
   return a.size() == b.size() && memcmp(a.begin(), b.begin(), a.size() * sizeof(float)) == 0;
 }
 
-// What a shard does with one key.
+// A shard's update of one key.
 struct KeyByItself {
   const Key& key;
   KeyRule rule;
@@ -214,7 +214,7 @@ TEST_CASE("ValueRules: neighbours with the same rule are one piece") {
   auto keys = someKeys();
   Read read("", CONVENTIONS[0]);
   auto updates = KJ_ASSERT_NONNULL(ValueRules::of(read.rules, keys, RUN, RESCALE));
-  // The held gamma separates two pieces, and the last bias has a rate of its own.
+  // The held gamma separates two pieces, and the last bias has a different rate.
   REQUIRE(updates.pieces().size() == 3);
   CHECK(updates.pieces()[0].range.size() == 2 * MOST_OF_PIECE + 8);
   CHECK(updates.pieces()[1].range.size() == 33 + 1003);

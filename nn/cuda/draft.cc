@@ -6,7 +6,7 @@ namespace nn::cuda {
 
 namespace {
 
-// What cudaMalloc promises, and libraries' vector loads can ask for.
+// The alignment that cudaMalloc guarantees, and that vector loads of libraries may need.
 constexpr size_t ALIGNMENT_BYTES = 256;
 
 }  // namespace

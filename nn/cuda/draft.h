@@ -22,7 +22,7 @@ struct ConvolutionWork {
 inline Plane planeOf(const Shape& shape) {
   return {shape.height, shape.width};
 }
-// With the zeros behind them.
+// Including the zeros after them.
 inline uint padded(uint channels, uint pack) {
   return (channels + pack - 1) / pack * pack;
 }
@@ -58,13 +58,13 @@ class Draft {
 public:
   // Makes the first draft, for batches of `images`.
   explicit Draft(uint images): images(images) {}
-  // Makes the second draft from `first`, which was filled. Its rooms lie in `memory`, which has at
+  // Makes the second draft from `first`, which was filled. Its rooms are in `memory`, which has at
   // least first.pack() bytes.
   Draft(Draft&& first, byte* memory, Device& device);
   Draft(Draft&&) = default;
   KJ_DISALLOW_COPY(Draft);
 
-  // Decides where rooms lie, and returns the bytes that all of them need.
+  // Decides the places of rooms, and returns the bytes that all of them need.
   size_t pack();
 
   Room room(size_t bytes);
@@ -75,7 +75,7 @@ public:
   // The same, with channels padded to multiples of `pack`.
   Tensor tensor(Element element, uint channels, Plane plane, uint pack);
   // Returns `channels` channels of `whole` from channel `first` on. The part with the last channel
-  // includes the padding behind it.
+  // includes the padding after it.
   static Tensor part(const Tensor& whole, uint first, uint channels);
 
   // Returns the address of a room or tensor for the work that is asked for next.

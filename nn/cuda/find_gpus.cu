@@ -26,7 +26,7 @@ kj::String whyInsufficient() {
 }  // namespace
 
 Presence findGpus() {
-  int count = 0;  // left as it is on error
+  int count = 0;  // unchanged on error
   auto error = cudaGetDeviceCount(&count);
   if (error == cudaErrorInsufficientDriver) {
     return none(kj::str("no GPU found (", whyInsufficient(), ')'));

@@ -44,7 +44,7 @@ public:
     allLogits = zeros(size_t(images) * graph.classes);
   }
 
-  // After a failure, copies into the memory of the host may still be under way.
+  // After a failure, copies into the memory of the host may still be in progress.
   ~CudaGroup() noexcept(false) {
     for (auto& member: members) {
       kj::runCatchingExceptions([&]() { member.device.finish(); });

@@ -1,4 +1,4 @@
-// nn/cuda/kernel_bodies.h: what the kernels of kernels.h do, and the choice of how.
+// nn/cuda/kernel_bodies.h: the code of the kernels in kernels.h, and how each is launched.
 //
 // Each kernel has a body(), which is the work of one block. It is a template over the element T and
 // the number N of channels in a pack. gridOf() says how the kernel is launched. takesPacks() says

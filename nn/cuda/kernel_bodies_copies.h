@@ -29,7 +29,7 @@ HOST_DEVICE int32_t sourceOf(int32_t at, int32_t size, bool reflects) {
   int32_t last = size - 1;
   if (at >= 0 && at <= last) return at;
   if (!reflects || last == 0) return at < 0 ? 0 : last;
-  // The pattern runs there and back again.
+  // Reflection repeats with twice the period.
   int32_t phase = (at < 0 ? -at : at) % (2 * last);
   return phase <= last ? phase : 2 * last - phase;
 }
@@ -77,7 +77,7 @@ inline bool takesPacks(const ImportFilters& k) {
 inline Grid gridOf(const ImportFilters& k, uint32_t pack) {
   return gridOfPacks(viewOf(k.filters, k.to), pack);
 }
-// A thread reads with gaps. A neighbouring thread soon reads what lies in the gaps, from the cache.
+// A thread reads with gaps. Neighbouring threads soon read the values in the gaps from the cache.
 template <typename T, unsigned N, typename Block>
 HOST_DEVICE void body(const ImportFilters& k, Block& block) {
   const Filters& f = k.filters;

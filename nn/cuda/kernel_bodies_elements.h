@@ -1,4 +1,4 @@
-// nn/cuda/kernel_bodies_elements.h: element by element.
+// nn/cuda/kernel_bodies_elements.h: kernels that work element by element.
 #pragma once
 
 #include "nn/cuda/functions.h"
@@ -11,7 +11,7 @@ HOST_DEVICE void body(const Activate& k, Block& block) {
   eachPack<T, N>(block, k.y, false, [&](uint32_t pixel, uint32_t channel, float(&y)[N]) {
     read<T>(k.x, pixel, channel, y);
     if (k.bias != nullptr) {
-      // One by one: in the flat array it stands anywhere.
+      // One by one, because its place in the flat array may be unaligned.
       for (unsigned i = 0; i < N; i++) {
         if (channel + i < k.y.channels) y[i] += k.bias[channel + i];
       }

@@ -42,7 +42,7 @@ template <typename Block>
 HOST_DEVICE void findLargest(Block& block, const float* x, uint32_t classes, LossMemory& memory) {
   using Largest = LossMemory::Largest;
   block.each([&](uint32_t thread) {
-    // A thread without a logit loses against every logit. The first thread always has a logit.
+    // A thread without a logit gets a value below every logit. The first thread always has a logit.
     Largest mine = {-INFINITY, thread};
     for (uint32_t c = thread; c < classes; c += LossMemory::THREADS) {
       if (x[c] > mine.value) mine = {x[c], c};

@@ -12,7 +12,7 @@ namespace {
 
 using kj::uint;
 
-// What ptxas says of one function of the GPU.
+// ptxas's report about one function of the GPU.
 struct Figures {
   kj::String name;  // as the linker knows it
   uint storedSpills_bytes, loadedSpills_bytes;

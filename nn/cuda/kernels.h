@@ -1,4 +1,4 @@
-// nn/cuda/kernels.h: the list of all our own kernels. Says what each computes, and has its
+// nn/cuda/kernels.h: the list of all our own kernels: what each of them computes, and its
 // arguments. The code of the kernels is in kernel_bodies.h, for hosts and devices. Compilers for
 // devices read this file: no KJ.
 #pragma once
@@ -57,7 +57,7 @@ struct ImportPixels {
   std::array<View, 1> views() const { return {to}; }
 };
 
-// to = the rows, augmented as `images` says.
+// to = the rows, augmented according to `images`.
 struct Augment {
   static constexpr const char* NAME = "augment";
   Element element;
@@ -170,8 +170,8 @@ struct SumMoments {
   float* partial;
 };
 
-// What batch norm does to a channel, y = f(x · scale + shift), and what its gradient needs. Each
-// array has `width` floats, which are 0 after the last channel.
+// The numbers with which batch norm changes a channel, y = f(x · scale + shift), and which its
+// gradient needs. Each array has `width` floats, which are 0 after the last channel.
 struct NormArrays {
   float* scale;      // gamma / sqrt(variance + epsilon)
   float* shift;      // beta - mean · scale
@@ -342,7 +342,7 @@ struct PoolAverageBackward {
 
 // ---- the loss
 
-// What one row adds to nn::BatchResult.
+// The contribution of one row to nn::BatchResult.
 struct RowResult {
   float loss;
   uint8_t correct;

@@ -6,7 +6,7 @@
 namespace nn::cuda {
 
 // Asks the current GPU to run `kernel` in the order of `stream`, a cudaStream_t. Addresses are the
-// GPU's. Returns before the work is done. cudaGetLastError() tells whether the launch failed.
+// GPU's. Returns before the work is done. cudaGetLastError() returns whether the launch failed.
 void launch(const Kernel& kernel, void* stream);
 
 }  // namespace nn::cuda

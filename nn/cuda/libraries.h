@@ -6,9 +6,9 @@
 namespace nn::cuda {
 
 // Finds cuBLASLt and cuDNN (see shared_library.h), and makes the functions callable that this
-// folder's BUILD names. Returns null if all are there. Otherwise returns a sentence with the
-// library that is missing, where it was sought, and the way out. The first call decides for the
-// process. Any thread.
+// folder's BUILD names. Returns null on success. Otherwise returns a sentence with the missing
+// library, the places that were searched, and what to do. The first call decides for the process.
+// Any thread.
 kj::Maybe<kj::String> loadLibraries();
 
 }  // namespace nn::cuda

@@ -93,7 +93,8 @@ public:
             kj::encodeHex(
                 kj::arrayPtr(reinterpret_cast<const byte*>(&algorithm), sizeof(algorithm))))) {}
 
-  // An algorithm is plain data. By the header of cuBLASLt, the same version accepts it again.
+  // An algorithm is plain data. According to the header of cuBLASLt, the same version accepts it
+  // again.
   kj::StringPtr name() const override { return nameText; }
   size_t workspace_bytes() const override { return workspaceSize_bytes; }
 

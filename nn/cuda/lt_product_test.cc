@@ -63,7 +63,7 @@ void checkAgainstConvolution(const ConvolutionProblem& s) {
     auto& c = direction == Direction::FORWARD         ? y
               : direction == Direction::BACKWARD_DATA ? x
                                                       : filters;
-    // What lies between the values stays as it was in both.
+    // Bytes between the values stay unchanged in both.
     auto expected = kj::heapArray<float>(c), got = kj::heapArray<float>(c);
     convolveOnHost(s, direction, a.begin(), b.begin(), expected.begin());
     auto product = KJ_ASSERT_NONNULL(productOf(s, direction));

@@ -46,9 +46,9 @@ HOST_DEVICE void read(const float* array, uint32_t channels, uint32_t channel, f
   }
 }
 
-// Writes a pack, or adds it to what is there if `adds`. Writes zeros after the last channel of the
-// tensor. Writes nothing after the width of the view, which may be narrower than other views of the
-// kernel.
+// Writes a pack, or adds it to the existing values if `adds`. Writes zeros after the last channel
+// of the tensor. Writes nothing after the width of the view, which may be narrower than other views
+// of the kernel.
 template <typename T, unsigned N>
 HOST_DEVICE void write(
     const View& view, uint32_t pixel, uint32_t channel, const float (&values)[N], bool adds) {
@@ -130,8 +130,7 @@ bool movesInPacks(Element element, const std::array<View, COUNT>& views,
   return fits;
 }
 
-// For kernels that have views(). Some of these kernels have a takesPacks() or gridOf() of their
-// own.
+// For kernels that have views(). Some of these kernels have a different takesPacks() or gridOf().
 template <typename K>
 requires requires(const K& k) {
   k.views();

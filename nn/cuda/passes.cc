@@ -32,7 +32,7 @@ bool takesActivation(const Unit& unit, Activation::Function function) {
   return function != Activation::GELU && (unit.is<Conv2d>() || unit.is<Dense>());
 }
 
-// Whether the last pass over its value is a kernel of ours, which writes to any place.
+// Whether the last pass over its value is one of our kernels, which can write to any place.
 bool writesAnywhere(const Unit& unit) {
   if (unit.is<Input>() || unit.is<Concat>()) return false;
   // The library's own output is dense.
@@ -119,7 +119,7 @@ void Passes::backward(UnitId u) {
     KJ_CASE_ONEOF(_, Add) backwardAdd(u);
     KJ_CASE_ONEOF(_, Concat) backwardConcat(u);
     KJ_CASE_ONEOF(op, SoftmaxCrossEntropy) {
-      // The forward pass has left the gradient of the logits.
+      // The forward pass has already computed the gradient of the logits.
     }
   }
 }
@@ -287,7 +287,7 @@ void Passes::backwardAdd(UnitId u) {
     KJ_IF_MAYBE(tensor, known) {
       copy(dy, *tensor, true);
     } else if (input == units[u].inputs.back() && !isGivenAway) {
-      // Nobody else reads it any more.
+      // Nothing else reads it any more.
       known = dy;
       isGivenAway = true;
     } else {

@@ -25,18 +25,18 @@ public:
   const kj::Array<Unit> units;
 
 private:
-  // What the passes know about a unit.
+  // The passes' data about a unit.
   struct State {
     kj::Maybe<Tensor> value;
-    kj::Maybe<Tensor> slope;  // the gradient of its value, as far as it is there
-    // What its backward pass needs of its forward pass.
-    kj::Maybe<Tensor> input;   // as its convolution read it
-    kj::Maybe<Tensor> before;  // of GELU: what it was applied to
-    Room filters;              // of a convolution or dense layer, as the library wants them
-    Room norm;                 // a batch norm's NormArrays, one after another
-    Room places;               // a max pool's
+    kj::Maybe<Tensor> slope;  // the gradient of its value, as far as it is computed
+    // Data from its forward pass that its backward pass needs.
+    kj::Maybe<Tensor> input;   // the form that its convolution has read
+    kj::Maybe<Tensor> before;  // the input of a GELU
+    Room filters;  // of a convolution or dense layer, in the form that the library needs
+    Room norm;     // a batch norm's NormArrays, one after another
+    Room places;   // a max pool's
   };
-  // Where a concat wants the value of one of its inputs.
+  // The place in a concat for the value of one of its inputs.
   struct ConcatSlice {
     UnitId concat;
     uint firstChannel;
@@ -69,7 +69,7 @@ private:
   // ---- values
 
   Element elementOf(UnitId u) const;
-  // Where to write the value of `u`: in the concat that alone reads it, or a tensor of its own.
+  // Where to write the value of `u`: in the only concat that reads it, or in a separate tensor.
   Tensor place(UnitId u);
   // A new tensor of `u`'s shape.
   Tensor tensorOf(UnitId u);

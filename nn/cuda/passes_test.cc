@@ -7,7 +7,7 @@
 namespace nn::cuda {
 namespace {
 
-// "conv2d(input) relu; …": each unit with its inputs, and what it takes along.
+// "conv2d(input) relu; …": each unit with its inputs, and the ops that it includes.
 kj::String textOf(kj::ArrayPtr<const Unit> units) {
   auto texts = KJ_MAP(unit, units) {
     auto inputs = KJ_MAP(input, unit.inputs) {

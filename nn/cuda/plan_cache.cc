@@ -83,7 +83,7 @@ kj::Maybe<kj::StringPtr> PlanCache::find(kj::StringPtr key) {
 }
 
 void PlanCache::remember(kj::StringPtr key, kj::StringPtr name) {
-  read();  // others may have written meanwhile
+  read();  // other processes may have written meanwhile
   put(kj::str(key), kj::str(name));
   auto thrown = kj::runCatchingExceptions([&]() { write(); });
   KJ_IF_MAYBE(cause, thrown) {
@@ -120,7 +120,7 @@ void PlanCache::read() {
       for (auto& entry: *entries) put(kj::mv(entry.key), kj::mv(entry.name));
     } else if (!wasDamaged) {
       wasDamaged = true;
-      configs::warn(kj::str(FILE_NAME, " is damaged; it is written anew"));
+      configs::warn(kj::str(FILE_NAME, " is damaged, so it is written again"));
     }
   }
 }

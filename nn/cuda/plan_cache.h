@@ -13,22 +13,22 @@ namespace nn::cuda {
 kj::String textOf(const ConvolutionProblem& shape, Direction direction);
 
 // The names of the fastest plans, in the file cuda_plans.txt of a folder. Several processes may use
-// it at once. At worst, two of them measure the same. If the file cannot be read or written, the
-// cache warns and does without it.
+// it at the same time. At worst, two of them measure the same plan. If the file cannot be read or
+// written, the cache warns and works without it.
 class PlanCache {
 public:
   explicit PlanCache(kj::Own<const kj::Directory> folder);
 
-  // Returns the name that was remembered for `key`, also by another cache of this folder meanwhile:
-  // the GPUs of a worker must compute by the same plan. It is valid until the next call.
+  // Returns the name that was remembered for `key`, including by other caches of this folder,
+  // because the GPUs of a worker must use the same plan. It is valid until the next call.
   kj::Maybe<kj::StringPtr> find(kj::StringPtr key);
   // Remembers that plan `name` is the fastest one for `key`. Neither may contain a tab or a line
   // break.
   void remember(kj::StringPtr key, kj::StringPtr name);
 
-  // Waits until no other cache of this folder has such a lock. Hold it while you measure: plans
-  // that are measured at the same time slow each other down. Destroying the result gives the lock
-  // back. On a file system without locks, this does nothing.
+  // Waits until no other cache of this folder holds this lock, and takes it. Hold it while you
+  // measure: plans that are measured at the same time slow each other down. Destroying the result
+  // gives the lock back. On a file system without locks, this does nothing.
   kj::Own<void> lockForMeasuring() const;
 
 private:
@@ -38,7 +38,7 @@ private:
 
   kj::Own<const kj::Directory> folder;
   kj::TreeMap<kj::String, kj::String> names;
-  bool wasDamaged = false;  // the file, and the user knows
+  bool wasDamaged = false;  // the file, and the user was warned
 };
 
 // Returns the seconds that a plan takes. Null if it cannot be run.

@@ -33,7 +33,7 @@ kj::String found(PlanCache&& cache, kj::StringPtr key) {
   return found(cache, key);
 }
 
-TEST_CASE("PlanCache: later runs know what an earlier run has measured") {
+TEST_CASE("PlanCache: later runs know the measurements of an earlier run") {
   Folder folder;
   auto first = folder.cache();
   CHECK(found(first, "H100 forward") == "nothing");

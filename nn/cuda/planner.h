@@ -21,11 +21,11 @@ public:
   Planner(CudnnTarget cudnn, cublasLtContext* cublasLt, kj::StringPtr deviceName,
       kj::Own<const kj::Directory> folder);
 
-  // Returns the plan with which the run has computed so far, if it goes on: see nn/chosen_plans.h.
-  // Otherwise the plan that `measure` finds fastest, or found fastest in an earlier run, with a
-  // workspace of at most `workspaceMax_bytes`. With `shape.deterministic` it measures nothing,
-  // because measurements vary. It then returns the plan that the library prefers, that of cuBLASLt
-  // where the convolution is a product. Throws if there is no plan.
+  // Returns the plan with which a resumed run has computed so far: see nn/chosen_plans.h. Otherwise
+  // the plan that `measure` finds fastest, or found fastest in an earlier run, with a workspace of
+  // at most `workspaceMax_bytes`. With `shape.deterministic` it measures nothing, because
+  // measurements vary. It then returns the plan that the library prefers, that of cuBLASLt where
+  // the convolution is a product. Throws if there is no plan.
   kj::Own<LibraryPlan> plan(const ConvolutionProblem& shape, Direction direction,
       size_t workspaceMax_bytes, Measure measure);
 

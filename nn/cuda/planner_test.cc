@@ -67,7 +67,7 @@ TEST_CASE("Planner: the fastest plan is measured once, and found again by later 
   auto next = machine.start();
   CHECK(machine.plan(next, shapeOf(false)) == name);
   CHECK(machine.measured.size() == 0);
-  // Other convolutions and other devices are measured anew.
+  // Other convolutions and other devices are measured again.
   machine.plan(next, shapeOf(false), Direction::FORWARD);
   CHECK(machine.measured.size() > 0);
   auto elsewhere = machine.start("another device");

@@ -7,10 +7,10 @@ namespace nn::cuda {
 
 namespace {
 
-// Asks on a thread that blocks all signals. NVIDIA's libraries start threads, which block what the
-// thread that calls them blocks. Otherwise they would take signals that are for the program: a
-// launcher would not notice that a role has ended, or that somebody pressed Ctrl-C. The thread that
-// calls this stays open to signals, because the driver may take seconds.
+// Asks on a thread that blocks all signals. NVIDIA's libraries start threads, which inherit the set
+// of blocked signals. Otherwise these threads would take signals that are meant for the program: a
+// launcher would not notice that a role has ended, or that the user pressed Ctrl-C. The calling
+// thread still receives signals, because the driver may take seconds.
 Presence findUndisturbed() {
   Presence found;
   kj::Thread([&found]() {

@@ -22,12 +22,12 @@ struct Presence {
   kj::String whyNone;   // "no GPU found (no driver)"; empty if there are any
 };
 
-// Returns which GPUs there are. Loads the libraries that computing needs (see libraries.h). The
+// Returns the GPUs of this machine. Loads the libraries that computing needs (see libraries.h). The
 // first call asks the driver, which takes a moment. The answer does not change while the process
 // runs. Any thread.
 const Presence& presence();
 
-// What presence() asks at its first call, on a thread that blocks all signals.
+// The first call of presence() runs this on a thread that blocks all signals.
 Presence findGpus();
 
 // Returns why `cuda:<index>` cannot be used, in a few words. Null if it can.

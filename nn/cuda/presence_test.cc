@@ -28,7 +28,7 @@ TEST_CASE("Presence: there are GPUs, or a reason why there is none") {
   if (found.gpus.size() == 0) CHECK(why(found, 0) == found.whyNone);
 }
 
-TEST_CASE("Presence: a GPU that is not there, or too old, is refused with the reason") {
+TEST_CASE("Presence: a GPU that is missing or too old is refused with the reason") {
   Presence none = {nullptr, kj::str("no GPU found (no driver)")};
   CHECK(why(none, 0) == "no GPU found (no driver)");
   CHECK(why(present(9), 0) == "it can");

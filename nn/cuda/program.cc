@@ -196,7 +196,7 @@ public:
     if (segment == 0) bring();
     last = phase;
     auto [begin, end] = graph.segments[segment].parameters;
-    // A program that trains by itself has the newest parameters on the device.
+    // If a program trains by itself, the newest parameters are on the device.
     if (updater == nullptr && begin < end) {
       device->upload(flatParameters.onDevice() + begin, all.slice(begin, end).asBytes());
     }

@@ -6,7 +6,7 @@
 
 namespace nn::cuda {
 
-// Makes a program that computes on `device`, and owns it. The flat arrays are the host's.
+// Makes a program that computes on `device`, and owns it. The flat arrays are on the host.
 // forward(s) copies the parameters of segment s to the device, and backward(s) copies its gradients
 // back. The host waits only for results that it reads. The work of each segment is recorded when
 // the program is made, and replayed in each step.

@@ -113,7 +113,7 @@ TEST_CASE("program: an output that only a concat reads is written straight into 
       "activate, softmax_loss, sum_rows");
 }
 
-TEST_CASE("program: values share memory once nobody reads them any more") {
+TEST_CASE("program: values share memory once nothing reads them any more") {
   auto bytesOf = [](uint layers) {
     Network net;
     NodeId last = 0;

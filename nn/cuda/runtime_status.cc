@@ -7,8 +7,8 @@ namespace nn::cuda {
 
 namespace {
 
-// Whether the GPU, its links or its driver have failed. An address that is not allowed is a mistake
-// of a program, which would make it again.
+// Whether the GPU, its links or its driver have failed. An illegal address is a bug of a program,
+// and would happen again.
 bool isOfDevice(cudaError_t status) {
   switch (status) {
     case cudaErrorECCUncorrectable:

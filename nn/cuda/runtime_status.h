@@ -6,8 +6,8 @@
 
 namespace nn::cuda {
 
-// Throws if `status` is an error. The message names the GPU of this thread, says what failed, and
-// why in the words of the runtime. Notes a GPU that has failed: see nn/lost_device.h.
+// Throws if `status` is an error. The message names the GPU of this thread, the failed operation,
+// and the runtime's reason. Records a GPU that has failed: see nn/lost_device.h.
 void check(cudaError_t status, kj::StringPtr what);
 
 }  // namespace nn::cuda

@@ -31,12 +31,11 @@ kj::Array<kj::String> split(kj::StringPtr folders) {
   return parts.releaseAsArray();
 }
 
-// Returns the files that a shell would put in place of `pattern`, in the same order.
+// Returns the files to which a shell would expand `pattern`, in the same order.
 kj::Array<kj::String> matching(kj::StringPtr pattern) {
   glob_t found = {};
   KJ_DEFER(::globfree(&found));
-  // If something fails, for example because a folder may not be read, there is nothing to find
-  // there.
+  // If something fails, for example because a folder cannot be read, returns nothing from there.
   if (::glob(pattern.cStr(), GLOB_BRACE, nullptr, &found) != 0) return nullptr;
   return KJ_MAP(path, kj::arrayPtr(found.gl_pathv, found.gl_pathc)) {
     return kj::heapString(path);
@@ -67,8 +66,8 @@ kj::Maybe<kj::String> linkAt(kj::StringPtr path) {
 }
 
 // Returns the folders with a `lib/python3…`. Those of the active environment come first. A
-// `python3` on the path may be a link to the `python3` of an environment, which is a link to that
-// of the system. The folders of all of them are returned.
+// `python3` in PATH may be a link to the `python3` of an environment, which may be a link to that
+// of the system. Returns the folders of all of them.
 kj::Array<kj::String> pythonPrefixes(const Surroundings& surroundings) {
   constexpr uint LINKS_MAX = 8;
   kj::Vector<kj::String> prefixes;

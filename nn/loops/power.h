@@ -17,7 +17,7 @@ inline double power(double base, uint64_t exponent) {
 }
 
 // Returns base^exponent, where neither is below 0. Uses power() for the whole part of the exponent,
-// and one more square root for each binary digit behind the point. IEEE 754 defines the rounding of
+// and one more square root for each binary digit after the point. IEEE 754 defines the rounding of
 // square roots, whereas pow() differs between machines.
 inline double realPower(double base, double exponent) {
   double whole = std::floor(exponent);

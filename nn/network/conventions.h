@@ -8,7 +8,7 @@
 
 namespace nn {
 
-// What a layer or an optimizer does when its own keys do not say.
+// The behaviour of layers and optimizers whose own keys do not specify it.
 struct Conventions {
   const char* name;  // mxnet
   const char* doc;
@@ -18,8 +18,8 @@ struct Conventions {
   float movingVarianceStart;
   bool fixedGamma;
   Pool::Rounding poolRounding;
-  // What the learning rate multiplies. True: what enters the momentum (v ← momentum · v - rate · g;
-  // w ← w + v). False: the momentum (v ← momentum · v + g; w ← w - rate · v).
+  // What the learning rate multiplies. True: the gradient that enters the momentum (v ← momentum ·
+  // v - rate · g; w ← w + v). False: the momentum (v ← momentum · v + g; w ← w - rate · v).
   bool learningRateInsideMomentum;
   // Where epsilon is added. True: adam adds it to the root of its second moment after the bias
   // correction, and rmsprop adds it after it has taken the root. False: adam adds it before the

@@ -89,7 +89,7 @@ FoldedNetwork foldBatchNorms(const Graph& graph, kj::ArrayPtr<const float> param
   configs::Diagnostics diagnostics;
   GraphBuilder builder(graph.inputShape(), diagnostics);
   kj::Vector<float> newParameters(graph.parameters), newStatistics(graph.statisticsSize);
-  // What each old node is in the new graph. A batch norm that is folded is its layer.
+  // The new node of each old node. For a folded batch norm, this is its layer.
   auto ids = kj::heapArray<NodeId>(graph.nodes.size());
   ids[0] = 0;
   for (NodeId i = 1; i + 1 < graph.nodes.size(); ++i) {

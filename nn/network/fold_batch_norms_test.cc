@@ -59,7 +59,7 @@ kj::Array<float> logits(const Graph& graph, kj::ArrayPtr<const float> parameters
   return kj::heapArray<float>(program->logits());
 }
 
-// Folds `graph`, checks that its logits stay, and returns what came out.
+// Folds `graph`, checks that its logits stay the same, and returns the result.
 FoldedNetwork foldAndCompare(const Graph& graph) {
   Values values(graph);
   auto folded = foldBatchNorms(graph, values.parameters, values.statistics);
@@ -102,7 +102,7 @@ TEST_CASE("Folding: a batch norm stays where nothing before it can do its work")
   Draft draft;
   auto images = draft.add("on_images", NORM, 0);
   auto conv = draft.add("conv", CONV, images);
-  // The convolution has a second reader, which wants its values without the norm.
+  // The convolution has a second reader, which needs its values without the norm.
   auto norm = draft.add("second_reader", NORM, conv);
   auto relu = draft.add("relu", Activation{Activation::RELU}, norm);
   auto behind = draft.add("behind_relu", NORM, relu);

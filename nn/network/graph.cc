@@ -5,7 +5,8 @@
 namespace nn {
 namespace {
 
-// What whitening may hold in memory, in every worker, before training: 87,000 images of CIFAR-10.
+// The most that whitening may hold in memory, in every worker, before training: 87,000 images of
+// CIFAR-10.
 constexpr double IMAGES_BYTES_MAX = double(1 << 30);
 
 constexpr kj::StringPtr LOSS = "loss"_kj;
@@ -107,7 +108,7 @@ void GraphBuilder::reportMisfit(
   if (op.is<SoftmaxCrossEntropy>()) {
     diagnostics.error(span, sentence);
   } else {
-    // Where a window does not fit, the images were too small from the start.
+    // If a window does not fit, the images were too small from the start.
     auto& input = nodes[0].shape;
     bool isWindow = op.is<Conv2d>() || op.is<Pool>();
     diagnostics.error(span, kj::str("layer `", node, "`: ", sentence),

@@ -29,7 +29,7 @@ struct Key {
   float decayFactor = 1;
   kj::Maybe<Initializer> initializer;  // the layer's own; null: the model's
 
-  // Whether the values of this key stay as they were initialized (a fixed gamma).
+  // Whether the values of this key never change (a fixed gamma).
   bool isHeld() const { return learningRateFactor == 0; }
 };
 
@@ -49,7 +49,7 @@ struct Range {
   uint64_t size() const { return end - begin; }
 };
 
-// An op of the graph, with its inputs and what belongs to it in the graph's arrays.
+// An op of the graph, with its inputs and its ranges of the graph's arrays.
 struct Node {
   kj::String name;  // unique in the graph
   Op op;
@@ -95,8 +95,8 @@ public:
 
   // Appends a node and returns its id. An empty `name` becomes the op's name and the number of such
   // ops before it ("conv2d3"). Reports a name that another node has. `initializer` is for the
-  // node's weight and bias; null means the model's. `kind` is what messages call a node without a
-  // name; by default they use the name that it gets.
+  // node's weight and bias; null means the model's. `kind` stands for a node without a name in
+  // messages. By default they use the name that it gets.
   NodeId add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span,
       const kj::Maybe<Initializer>& initializer = nullptr, kj::StringPtr kind = nullptr);
   Shape shapeOf(NodeId node) const;

@@ -30,7 +30,7 @@ kj::String nodesOf(const Graph& graph, const Segment& segment) {
 }
 
 TEST_CASE(
-    "Graph: keys lie in the order of the layers, without gaps, weight before bias before gamma") {
+    "Graph: keys are in the order of the layers, without gaps, weight before bias before gamma") {
   auto graph = named("inception-bn-28-small", {3, 28, 28});
   uint64_t offset = 0;
   for (auto& key: graph.keys) {
@@ -171,7 +171,7 @@ TEST_CASE("Graph: reports every misfit, but nothing that follows from one") {
   NodeId behind = builder.add("y", Conv2d{3, 9, 1, 0, true}, one(b), {});
   NodeId both[] = {a, behind};
   builder.finish(builder.add("join", Concat(), both, {}), {});
-  // Both kernels over the images, and the name given twice. The shapes behind them are not known.
+  // Both kernels over the images, and the name given twice. The shapes after them are not known.
   CHECK(diagnostics.count() == 3);
 }
 

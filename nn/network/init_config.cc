@@ -33,7 +33,7 @@ constexpr configs::Word<Initializer::Factor> FACTORS[] = {
 
 Initializer readUniform(configs::Reader& reader) {
   return {.kind = Initializer::UNIFORM,
-      // 0.07 is what MXNet's CIFAR-10 scripts began with.
+      // 0.07 is the value in MXNet's CIFAR-10 scripts.
       .scale =
           reader.real("scale", "Weights are drawn uniformly from ±scale.", {.above = 0}, 0.07)};
 }

@@ -1,4 +1,4 @@
-// nn/network/init_config.h: `init` of an experiment file: how parameters begin.
+// nn/network/init_config.h: `init` of an experiment file: the initial values of parameters.
 #pragma once
 
 #include <kj/array.h>
@@ -32,7 +32,7 @@ struct Initializer {
   // he: gaussian with deviation sqrt(2 / fan in) (He et al. 2015, equation 10), flat with the same
   // deviation, in ±sqrt(6 / fan in), or truncated with deviation sqrt(1.3 · 2 / fan in) before the
   // cut, about sqrt(2 / fan in) after it (TensorFlow's variance_scaling_initializer).
-  // Truncated: what lies beyond two deviations is drawn again.
+  // Truncated: values beyond two deviations are drawn again.
   enum Distribution { FLAT, GAUSSIAN, TRUNCATED } distribution = FLAT;
   // xavier: fan in, the product of all dimensions of a weight but the first; fan out, the first
   // dimension, times the kernel's area if Graph::fanOutHasKernelArea says so; or the mean of both.
@@ -42,7 +42,7 @@ struct Initializer {
   // of their own channel, 0 elsewhere. In an even kernel, the 1 is right of the centre and below
   // it. A dense layer is a kernel of 1.
   bool identity = false;
-  // whitening: how many images it uses, and what it adds to each eigenvalue.
+  // whitening: how many images it uses, and the number that it adds to each eigenvalue.
   uint images = 0;
   double epsilon = 0;
 
@@ -50,7 +50,7 @@ struct Initializer {
 };
 
 // The most values that a patch for whitening may have. The matrix of second moments has the square
-// of that many.
+// of this number.
 constexpr uint WHITENED_VALUES_MAX = 1024;
 
 // `init = { kind = "…" }`

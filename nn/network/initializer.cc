@@ -74,13 +74,13 @@ void draw(Spread spread, configs::Random random, kj::ArrayPtr<float> values) {
   for (float& value: values) value = float(spread.scale * drawUnit(spread.distribution, random));
 }
 
-// What fills the arrays of one graph.
+// Fills the arrays of one graph.
 class Filling {
 public:
   Filling(const Graph& graph, uint64_t seed, kj::ArrayPtr<const float> images)
       : graph(graph), seed(seed), images(images) {}
 
-  // Key `k`, which begins as `initializer` says.
+  // Fills key `k` according to `initializer`.
   void fill(uint64_t k, const Initializer& initializer, kj::ArrayPtr<float> values) {
     auto& key = graph.keys[k];
     configs::Random random(seed, configs::Purpose::INITIAL_VALUES, k);

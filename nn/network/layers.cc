@@ -7,13 +7,13 @@
 namespace nn {
 namespace {
 
-// Limits of the language: far above any known network, and small enough that products stay in 64
-// bits.
+// Limits of the language. They are far above any known network, and small enough that products fit
+// in 64 bits.
 constexpr configs::IntegerLimits CHANNELS = {.atLeast = 1, .atMost = 1 << 24};
 constexpr configs::IntegerLimits SIDE = {.atLeast = 1, .atMost = 4096};
 constexpr configs::IntegerLimits PAD = {.atLeast = 0, .atMost = 4096};
 constexpr configs::IntegerLimits TIMES = {.atLeast = 1, .atMost = 1000};
-// Far beyond any network, and still built in a moment.
+// Far more than any network has, but still built quickly.
 constexpr uint64_t UNROLLED_MAX = 100000;
 
 constexpr configs::Word<Activation::Function> ACTIVATIONS[] = {
@@ -231,7 +231,7 @@ Layer readRepeat(configs::Reader& reader) {
   requireLayers(reader, "layers", result.layers.size());
   uint64_t nodes = result.times * unrolled(result.layers);
   if (nodes > UNROLLED_MAX) {
-    // With a `repeat` inside that is too large by itself, this one is, too.
+    // If a `repeat` inside is too large by itself, so is this one.
     reader.error("times",
         kj::str(
             "`repeat` unrolls to ", nodes, " layers, and at most ", UNROLLED_MAX, " are allowed"),
@@ -266,7 +266,7 @@ constexpr configs::Kind<Layer> ROWS[] = {
     {"repeat", "Several copies of the same layers, in sequence.", readRepeat},
 };
 
-// Unrolls layers; `suffix` tells copies under `repeat` apart ("_2").
+// Unrolls layers. `suffix` distinguishes copies under `repeat` ("_2").
 class Unrolling {
 public:
   Unrolling(GraphBuilder& builder, const Conventions& conventions)
@@ -281,7 +281,7 @@ private:
   GraphBuilder& builder;
   const Conventions& conventions;
 
-  // `kind` is the layer's where the op is called otherwise.
+  // `kind` is the name of the layer's kind, if the op has a different name.
   NodeId addOp(const Layer& layer, Op op, kj::ArrayPtr<const NodeId> inputs, kj::StringPtr suffix,
       kj::StringPtr kind = nullptr) {
     auto name = layer.name.size() == 0 ? kj::str() : kj::str(layer.name, suffix);

@@ -41,8 +41,8 @@ struct ResidualLayer {
   kj::Array<Layer> shortcut;
 };
 
-// kind = "repeat": the same layers, `times` times one after another. Each copy has parameters of
-// its own.
+// kind = "repeat": the same layers, `times` times one after another. Each copy has separate
+// parameters.
 struct RepeatLayer {
   uint times;
   kj::Array<Layer> layers;

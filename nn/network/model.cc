@@ -14,8 +14,8 @@ ModelConfig::~ModelConfig() noexcept(false) {}
 
 namespace {
 
-// Reports that a model has `network` and `layers`. Of two files, or a file and a `--set`, neither
-// may say which key is too much.
+// Reports that a model has both `network` and `layers`. If one comes from `--set` or from another
+// file, it is unknown which of them is wrong.
 void reportBoth(configs::Reader& reader) {
   constexpr kj::StringPtr BOTH = "`network` and `layers` cannot both be given"_kj;
   auto layers = reader.span("layers");
@@ -78,7 +78,7 @@ const Network& networkOf(kj::StringPtr name) {
 }
 
 // Reports that images do not fit a network by name, if `misfits` of its layers say so. The file
-// does not show these layers, so one error says it all.
+// does not show these layers, so one error is enough.
 void reportMisfit(const Network& network, Shape input, const configs::Diagnostics& misfits,
     configs::Span span, configs::Diagnostics& diagnostics) {
   if (network.channels != 0 && network.channels != input.channels) {

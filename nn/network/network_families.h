@@ -8,8 +8,8 @@
 namespace nn {
 
 // Each network ends with a dense layer of `classes` values. Misfits are reported at `span`. A
-// network leaves some numbers to the conventions, mostly those of batch norm. Where its shapes
-// depend on how a pool rounds, the network says how.
+// network leaves some numbers to the conventions, mostly those of batch norm. If its shapes depend
+// on how a pool rounds, the network sets the rounding.
 
 // networks_inception.cc: Inception with batch norm (Ioffe and Szegedy 2015), as MXNet's scripts of
 // 2015 have it; the second for images of 224 or 227, the first for 28.

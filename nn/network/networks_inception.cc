@@ -5,7 +5,7 @@
 namespace nn {
 namespace {
 
-// Pools round up: at 28 and at 224 branches of one join fit only so.
+// Pools round up. Otherwise branches of one join would not fit at 28 and at 224.
 PoolLayer pool(Pool::Function function, uint kernel, uint stride, uint pad = 0) {
   return {
       .function = function, .kernel = kernel, .stride = stride, .pad = pad, .rounding = Pool::CEIL};

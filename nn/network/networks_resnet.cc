@@ -46,7 +46,7 @@ void normRelu(Sketch& net, kj::StringPtr name, kj::StringPtr number) {
   net.activation(kj::str(name, "relu", number), Activation::RELU);
 }
 
-// What follows the first BN - ReLU of a unit.
+// The part of a unit after its first BN - ReLU.
 void convolutionsV2(Sketch& net, kj::StringPtr name, uint filters, uint stride) {
   net.conv(kj::str(name, "conv1"), {filters, 3, stride, 1, false});
   normRelu(net, name, "2");
@@ -54,7 +54,7 @@ void convolutionsV2(Sketch& net, kj::StringPtr name, uint filters, uint stride) 
 }
 
 // BN - ReLU - convolution twice, beside a shortcut: from before the first of them, or, in the first
-// unit of a stage, from behind the first BN - ReLU and through a 1×1 convolution.
+// unit of a stage, from after the first BN - ReLU and through a 1×1 convolution.
 void unitV2(Sketch& net, kj::StringPtr name, uint filters, uint stride, bool isFirst) {
   auto layers = net.branch(), shortcut = net.branch();
   normRelu(isFirst ? net : layers, name, "1");

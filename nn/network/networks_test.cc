@@ -49,7 +49,7 @@ kj::String textOf(const Op& op) {
   KJ_UNREACHABLE;
 }
 
-// What a graph calculates: one line per node, without names.
+// The computation of a graph: one line per node, without names.
 kj::String textOf(const Graph& graph) {
   auto lines = KJ_MAP(node, graph.nodes) {
     return kj::str(nameOf(node.op), "(", textOf(node.op), ") of ", kj::strArray(node.inputs, ","),

@@ -5,7 +5,7 @@
 namespace nn {
 namespace {
 
-// What one image's tensor, or one weight, may hold: indexes into them fit in 31 bits.
+// The largest size of one image's tensor, or of one weight, so that indices fit in 31 bits.
 constexpr uint64_t VALUES_MAX = (uint64_t(1) << 31) - 1;
 
 uint64_t slidingSide(uint64_t side, uint kernel, uint stride, uint pad) {
@@ -40,7 +40,7 @@ kj::Maybe<kj::String> convMisfit(const Conv2d& conv, Shape x) {
       slidingSide(x.width, conv.kernel, conv.stride, conv.pad));
 }
 
-// A max pool notes in a byte which row of its window has the largest value.
+// A max pool stores the row of the largest value in its window in a byte.
 constexpr uint MAX_POOL_SIDE = 255;
 
 kj::Maybe<kj::String> poolMisfit(const Pool& pool, Shape x) {

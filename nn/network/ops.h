@@ -55,8 +55,8 @@ struct Dense {
 // momentum · moving + (1 - momentum) · batch, for the variance the biased one too. Validation: the
 // moving ones. Keys: gamma, beta; statistics: moving mean, moving variance.
 //
-// `fixedGamma` takes gamma as 1, whatever stands in the array: its gradient is 0, and so are its
-// key's factors of learning rate and decay.
+// `fixedGamma` treats gamma as 1, whatever the array holds: its gradient is 0, and so are its key's
+// factors of learning rate and decay.
 //
 // With g the gradient of y, s = 1 / sqrt(variance[c] + epsilon), h = s · (x - mean[c]) and M values
 // per channel:
@@ -98,8 +98,8 @@ struct Dropout {
 //   FLOOR  floor((H + 2·pad - kernel) / stride) + 1
 //   CEIL   min(H + 2·pad - kernel + stride - 1, H + 2·pad - 1) / stride + 1 in integer division, so
 //          windows may hang over the edge (MXNet's "full")
-// Max ignores what is outside of the image. The first maximum in row order gets the gradient.
-// Average always divides by kernel². A window that lies entirely outside is a misfit.
+// Max ignores places outside of the image. The first maximum in row order gets the gradient.
+// Average always divides by kernel². A window that is entirely outside is a misfit.
 struct Pool {
   // The largest side of a MAX window on a GPU, which keeps the place of a maximum in a byte.
   static constexpr uint GPU_KERNEL_MAX = 16;
@@ -142,7 +142,7 @@ kj::Maybe<kj::String> misfit(const Op& op, kj::ArrayPtr<const Shape> inputs);
 Shape inferShape(const Op& op, kj::ArrayPtr<const Shape> inputs);
 
 // Returns the floating-point operations of one image, forward: two per multiply-add. For ops
-// without multiply-adds, about what they calculate.
+// without multiply-adds, an approximate number of operations.
 uint64_t forwardFlops(const Op& op, kj::ArrayPtr<const Shape> inputs);
 
 }  // namespace nn

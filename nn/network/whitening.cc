@@ -14,7 +14,7 @@ Eigen::MatrixXd secondMoments(kj::ArrayPtr<const float> images, Shape shape, uin
   uint down = shape.height - kernel + 1, across = shape.width - kernel + 1;
   uint64_t plane = uint64_t(shape.height) * shape.width;
   Eigen::MatrixXd sums = Eigen::MatrixXd::Zero(size, size);
-  // A row of them, one a column.
+  // The patches of one row of places, one patch per column.
   Eigen::MatrixXd patches(size, across);
   for (uint64_t image = 0; image < images.size(); image += shape.size()) {
     for (uint i = 0; i < down; ++i) {
@@ -39,7 +39,7 @@ void whiten(kj::ArrayPtr<const float> images, Shape shape, uint kernel, double e
   KJ_REQUIRE(images.size() > 0 && images.size() % shape.size() == 0, images.size(), shape);
   KJ_REQUIRE(filters.size() == 2 * uint64_t(size) * size, filters.size(), size);
 
-  // Eigenvalues come rising.
+  // The eigenvalues are in ascending order.
   Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(secondMoments(images, shape, kernel));
   KJ_ASSERT(solver.info() == Eigen::Success, "the patches' second moments have no eigenvalues");
   for (uint filter = 0; filter < size; ++filter) {

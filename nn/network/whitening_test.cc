@@ -21,8 +21,8 @@ kj::Array<float> smoothImages() {
   return images;
 }
 
-// What a convolution with `filters` gives at every place of every image: one row of `count` values
-// per place.
+// Returns the outputs of a convolution with `filters` at every place of every image: one row of
+// `count` values per place.
 kj::Array<double> outputs(
     kj::ArrayPtr<const float> images, kj::ArrayPtr<const float> filters, uint count) {
   uint height = SHAPE.height - KERNEL + 1, width = SHAPE.width - KERNEL + 1;

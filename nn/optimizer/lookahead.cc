@@ -52,7 +52,7 @@ Lookahead Lookahead::inStepsOf(uint64_t updates) const {
 }
 
 void Lookahead::check(const RunLength& run, configs::Diagnostics& diagnostics) const {
-  // At the last update the share is decay: of 1, a draw back takes nothing.
+  // At the last update the share is `decay`. With a decay of 1, drawing back changes nothing.
   uint64_t last = decay == 1 ? run.updates - 1 : run.updates;
   if (every <= last) return;
   diagnostics.error(everySpan,
@@ -64,7 +64,7 @@ void Lookahead::check(const RunLength& run, configs::Diagnostics& diagnostics) c
 
 Lookahead Lookahead::read(configs::Reader& reader) {
   Lookahead lookahead;
-  // The paper's for CIFAR-10, but for alpha, which is 0.8 or 0.5 there.
+  // The paper's values for CIFAR-10, except for alpha, which is 0.8 or 0.5 there.
   lookahead.every = uint64_t(reader.integer("every",
       "After this many updates, the weights are drawn back to the slow values. Each worker draws "
       "its own moving statistics back after this many of its own steps. In `dist_async`, it does "

@@ -25,8 +25,8 @@ public:
   // values do not change.
   kj::Maybe<float> stepAfter(uint64_t update, const RunLength& run) const;
 
-  // Does what is due after update number `update`, which left `values`. `slow` has the same length.
-  // Changes nothing if nothing is due.
+  // Draws `values` back if that is due after update number `update`, which has produced them.
+  // `slow` has the same length. Otherwise changes nothing.
   void apply(uint64_t update, const RunLength& run, kj::ArrayPtr<float> values,
       kj::ArrayPtr<float> slow) const;
 

@@ -39,11 +39,11 @@ public:
   virtual bool needsWholeKeys() const { return false; }
   // Whether it can update weights only. The caller must not give it keys of another role.
   virtual bool isForWeightsAlone() const { return false; }
-  // Returns what `update` does with each value. Does not read the arrays of `update`. Null if the
-  // update of a value depends on other values of the key.
+  // Returns the rule by which `update` changes each value. Does not read the arrays of `update`.
+  // Null if the update of a value depends on other values of the key.
   virtual kj::Maybe<ValueRule> valueRule(const SliceUpdate& update) const { return nullptr; }
-  // Carries out the update: that of valueRule(), unless a class has its own. Computes the same bits
-  // on every instruction set.
+  // Makes the update. By default it follows valueRule(); other classes override this function.
+  // Computes the same bits on every instruction set.
   virtual void apply(SliceUpdate update) const;
   // As the file gives them, without schedule and factors.
   virtual double learningRate() const = 0;

@@ -52,7 +52,7 @@ protected:
 
 // Kingma and Ba 2015 (arXiv 1412.6980). With `epsilonComesLast` algorithm 1, as PyTorch has it;
 // else in the order of the end of section 2, as TensorFlow and MXNet have it: the corrections of
-// both moments' bias go into the rate, so that epsilon stands beside the uncorrected root.
+// both moments' bias go into the rate, so that epsilon is added to the uncorrected root.
 class Adam final: public Moments {
 public:
   Adam(Settings settings, bool epsilonComesLast)
@@ -82,7 +82,7 @@ public:
   }
 };
 
-// The paper's defaults, but for the decay.
+// The paper's defaults, except for the decay.
 Settings readMoments(configs::Reader& reader, kj::StringPtr epsilonDoc) {
   Settings settings;
   settings.learningRate = readLearningRate(reader, 0.001);

@@ -11,7 +11,7 @@
 namespace nn {
 namespace {
 
-// What a step is multiplied by besides the learning rate.
+// The factor of a step besides the learning rate.
 struct StepScale {
   const char* name;
   const char* doc;
@@ -34,8 +34,8 @@ constexpr StepScale SCALES[] = {
 //   m ← momentum · m + g
 //   o = NewtonSchulz(nesterov ? g + momentum · m : m), see orthogonalize()
 //   w ← w - rate · decay · w - rate · scale · o
-// With `normalise`, as airbench94_muon has it, w · sqrt(rows) / |w| stands in place of w on the
-// right. Both systems do the Newton-Schulz steps in bfloat16, this one in float32.
+// With `normalise`, as airbench94_muon has it, w · sqrt(rows) / |w| replaces w on the right. Both
+// systems do the Newton-Schulz steps in bfloat16, this one in float32.
 class Muon final: public Optimizer {
 public:
   struct Settings {
@@ -50,7 +50,7 @@ public:
   explicit Muon(Settings settings): settings(settings) {}
 
   kj::StringPtr name() const override { return "muon"; }
-  // The momentum, and what the Newton-Schulz steps need: an update takes no memory.
+  // The momentum, and memory for the Newton-Schulz steps, so that an update does not allocate.
   uint stateArrays() const override { return 4; }
   bool needsWholeKeys() const override { return true; }
   bool isForWeightsAlone() const override { return true; }

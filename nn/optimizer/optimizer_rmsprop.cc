@@ -17,7 +17,7 @@ public:
     double weightDecay;
     double smoothing;
     double epsilon;
-    kj::Maybe<bool> epsilonBelowRoot;  // null: as the conventions have it
+    kj::Maybe<bool> epsilonBelowRoot;  // null: decided by the conventions
     bool centered;
   };
   Rmsprop(Settings settings, const Conventions& conventions)

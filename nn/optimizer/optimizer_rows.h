@@ -7,8 +7,8 @@
 
 namespace nn {
 
-// What a row's reader returns. readOptimizer() calls it with the conventions, which rows do not
-// know.
+// The result of a row's reader. readOptimizer() calls it with the conventions, which the reader
+// does not have.
 using OptimizerMaker = kj::Function<kj::Own<const Optimizer>(const Conventions&)>;
 
 // optimizer_sgd.cc
@@ -37,7 +37,7 @@ double readLearningRate(configs::Reader& reader, double defaultValue);
 double readMomentum(configs::Reader& reader, double defaultValue);
 // Decay that is added to the gradient.
 double readWeightDecay(configs::Reader& reader);
-// Decay beside the gradient (Loshchilov and Hutter 2019).
+// Decay that is decoupled from the gradient (Loshchilov and Hutter 2019).
 double readDecoupledDecay(configs::Reader& reader, double defaultValue);
 
 }  // namespace nn

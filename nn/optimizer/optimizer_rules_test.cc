@@ -150,7 +150,7 @@ TEST_CASE("lars: gives values computed by hand, and biases have the plain rate")
   CHECK(biases[1] == near(4 - 0.1 * 5.8));
   auto every = updated(kj::str(keys, ", every_key = true"), first, gradients, call);
   CHECK(every[1] == weights[1]);
-  // Without length there is nothing to compare: the plain rate.
+  // If a length is 0, the plain rate applies.
   CHECK(updatedOne(keys, 0, {2}) == near(-0.2));
   CHECK(updatedOne(keys, 2, {0}, {.decay = 0.2}) == near(2 - 0.1 * 0.4));
   CHECK(updatedOne("kind = \"lars\", trust_ratio = 0.5, epsilon = 8", 2, {2}) ==
@@ -205,7 +205,7 @@ kj::Array<float> drawn(uint64_t seed) {
   return result;
 }
 
-// Largest difference after 20 updates, next to values of size 1.
+// Returns the largest difference after 20 updates, of values of size 1.
 double distance(kj::StringPtr keys, Rule rule, bool asMxnet) {
   auto first = drawn(100);
   kj::Vector<kj::Array<float>> gradients;

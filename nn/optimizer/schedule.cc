@@ -8,7 +8,7 @@
 namespace nn {
 namespace {
 
-// Reports it unless exactly one of two keys is there.
+// Reports an error unless exactly one of two keys is given.
 void requireOne(configs::Reader& reader, kj::StringPtr first, bool hasFirst, kj::StringPtr second,
     bool hasSecond) {
   if (hasFirst && hasSecond) {
@@ -76,7 +76,7 @@ private:
   double by;
 };
 
-// How far the run is before `update`: 0 … 1.
+// Returns the part of the run before `update`, from 0 to 1.
 double share(uint64_t update, const RunLength& run) {
   return update >= run.updates ? 1 : double(update) / double(run.updates);
 }
@@ -217,7 +217,7 @@ kj::Own<const Schedule> readTriangular(configs::Reader& reader) {
   return kj::heap<Triangular>(start, peak, readEndFactor(reader));
 }
 
-// `read`, with the keys of a warm-up.
+// Calls `read`, and adds the keys of a warm-up.
 template <kj::Own<const Schedule> (*read)(configs::Reader&)>
 kj::Own<const Schedule> withWarmUp(configs::Reader& reader) {
   auto row = read(reader);

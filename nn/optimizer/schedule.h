@@ -12,15 +12,15 @@ struct RunLength {
   double updatesPerEpoch;  // may be fractional: records / images of a round
   uint64_t updates;        // of the whole run, at least 1
   // The place of an update in the run is its number plus `ahead`. `ahead` is 0 unless the run had
-  // another number of updates per epoch before. `updatesPerEpoch` and `updates` are those of a run
-  // that has had the present number from the beginning.
+  // another number of updates per epoch before. `updatesPerEpoch` and `updates` are computed as if
+  // the present number had held from the beginning.
   int64_t ahead = 0;
 
-  // Returns the place of update number `update`, which counts all that were made. Schedules and
-  // lookaheads go by places.
+  // Returns the place of update number `update`, by the count of all updates. Schedules and
+  // lookaheads use places.
   uint64_t placeOf(uint64_t update) const { return update + uint64_t(ahead); }
 
-  // Returns the updates of so many epochs, rounded down, at least one.
+  // Returns the updates of `epochs` epochs, rounded down, at least one.
   uint64_t updatesIn(double epochs) const;
 };
 
@@ -46,7 +46,7 @@ public:
 //
 // Every row may have a warm-up (Goyal et al. 2017, arXiv 1706.02677, section 2.2). With n =
 // `warmup_steps`, the factor of each update u < n is multiplied by from + (1 - from) · u / n. The
-// row itself goes on as if there were no warm-up.
+// row itself is not affected by the warm-up.
 kj::Own<const Schedule> readSchedule(configs::Reader& reader, kj::StringPtr key);
 
 // Does the same, but returns null if it is absent.

@@ -169,7 +169,7 @@ TEST_CASE("Schedule: every kind of schedule may have a warm-up") {
   CHECK(constant.at(3) == doctest::Approx(0.8));
   CHECK(constant.at(4) == 1);
   CHECK(constant.at(1000) == 1);
-  // The drops of a schedule stay where they are, also within the warm-up.
+  // A warm-up does not move the drops of a schedule.
   Read step("schedule = { kind = \"step\", steps = [50], factor = 0.1, warmup_epochs = 1 }");
   CHECK(step.at(0) == 0);
   CHECK(step.at(49) == doctest::Approx(0.49));

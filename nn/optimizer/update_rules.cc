@@ -20,8 +20,8 @@ kj::StringPtr wordFor(Key::Role role) {
   KJ_UNREACHABLE;
 }
 
-// The help for a pattern that no key has: the key that is most likely meant, or what keys there
-// are.
+// Returns the help for a pattern that matches no key: the key that is most likely meant, or the
+// existing keys.
 kj::String suggestKey(kj::StringPtr pattern, kj::ArrayPtr<const Key> keys) {
   constexpr size_t SHOWN = 4;
   auto names = KJ_MAP(key, keys)->kj::StringPtr {
@@ -36,7 +36,7 @@ kj::String suggestKey(kj::StringPtr pattern, kj::ArrayPtr<const Key> keys) {
 }  // namespace
 
 bool matches(kj::StringPtr pattern, kj::StringPtr name) {
-  // Where to go on, should what stands behind the last `*` not fit.
+  // Where to continue if the text after the last `*` does not match.
   constexpr size_t NONE = ~size_t(0);
   size_t behindStar = NONE, tried = 0;
   size_t p = 0, n = 0;
@@ -220,7 +220,7 @@ UpdateRules UpdateRules::read(configs::Reader& reader, const Conventions& conven
   UpdateRules rules;
   rules.optimizer = readOptimizer(reader, "optimizer", conventions);
   rules.schedule = readSchedule(reader, "schedule");
-  rules.groups = reader.sections("groups", "Groups of keys with update settings of their own.",
+  rules.groups = reader.sections("groups", "Groups of keys with their own update settings.",
       [&](configs::Reader& group) { return KeyGroup::read(group, conventions); });
   rules.lookahead = reader.maybeSection("lookahead",
       "Every few updates, draws parameters and moving statistics back to slow copies of themselves "

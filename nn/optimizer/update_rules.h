@@ -15,7 +15,7 @@
 
 namespace nn {
 
-// One of [[train.groups]]: keys that have an update rule of their own.
+// One of [[train.groups]]: keys with their own update rule.
 struct KeyGroup {
   kj::Array<kj::String> patterns;  // names of keys; `*` stands for any letters, or none
   double learningRateFactor;

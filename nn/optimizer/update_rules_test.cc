@@ -21,7 +21,7 @@ struct Read {
   KeyRule of(kj::StringPtr name, float learningRateFactor = 1) {
     return KJ_ASSERT_NONNULL(rules).of(key(name, Key::WEIGHT, learningRateFactor));
   }
-  // What check() says of a network with these keys.
+  // Returns the errors of check() for a network with these keys.
   kj::String check(bool fixedGamma = false) {
     Key keys[] = {key("conv1_weight", Key::WEIGHT), key("conv1_bias", Key::BIAS),
         key("bn1_gamma", Key::GAMMA, fixedGamma ? 0 : 1), key("bn1_beta", Key::BETA),

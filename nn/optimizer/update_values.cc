@@ -16,7 +16,8 @@ template <ValueRule::Kind KIND, uint32_t STATES, bool CENTERED = false>
   float* __restrict__ first = state;
   float* __restrict__ second = STATES > 1 ? state + size : nullptr;
   float* __restrict__ third = STATES > 2 ? state + 2 * size : nullptr;
-  // The compiler would not check at run time that so many arrays do not overlap.
+  // Without `ivdep`, the compiler would need run-time checks that these arrays do not overlap. For
+  // this many arrays it gives up.
 #pragma GCC ivdep
   for (size_t i = 0; i < size; ++i) {
     float states[ValueRule::MOST_STATES] = {};

@@ -17,9 +17,9 @@ struct ValueArrays {
   float* state;
 };
 
-// Sets each value of `next` to what `rule` makes of the value in `current`. Uses the instruction
-// set of the machine at hand, which does not change the bits. Does not apply the lookahead.
-// rule.kind must not be KEEP.
+// Sets each value of `next` to the result of `rule` for the value in `current`. Uses the
+// instruction set of the machine at hand, which does not change the bits. Does not apply the
+// lookahead. rule.kind must not be KEEP.
 void updateValues(const ValueRule& rule, const ValueArrays& arrays);
 
 }  // namespace nn

@@ -43,16 +43,16 @@ struct ValueRule {
   float newOfSquare = 0;
   float epsilonBelowRoot = 0;
   float epsilonOutside = 0;
-  float shrink = 0;      // ADAM: the share of a value that decoupled decay takes away
+  float shrink = 0;      // ADAM: the share of a value that decoupled decay removes
   uint32_t isFirst = 0;  // on a device: the update is the first, states hold nothing yet
   // Lookahead: slow ← slow + slowStep · (w - slow), or slow ← slow if slowStep is 0; w ← slow.
   uint32_t looksBack = 0;
   float slowStep = 0;
 };
 
-// Returns what `rule` makes of the value w, and updates the states of w. The lookahead is not
+// Returns the new value of w according to `rule`, and updates the states of w. The lookahead is not
 // included. Every operation is in float32. On hosts each is rounded, so the bits do not depend on
-// the instruction set. Devices may round once for a product and the sum that takes it.
+// the instruction set. Devices may use fused multiply-adds, which round once.
 [[gnu::always_inline]] HOST_DEVICE float updated(
     const ValueRule& rule, float w, float gradient, float (&states)[ValueRule::MOST_STATES]) {
   float g = rule.rescale * gradient + rule.decay * w;

@@ -14,7 +14,7 @@ namespace nn {
 // thread.
 class ValueRules {
 public:
-  // Values of the flat array that are updated alike.
+  // Values of the flat array that are updated by the same rule.
   struct Piece {
     Range range;
     uint rule;
@@ -35,7 +35,7 @@ public:
   uint states() const { return states_; }
   // Whether there are slow values.
   bool looksBack() const { return common->lookahead != nullptr; }
-  // Sets `to`, one entry per rule, to what update number `number` (from 0) does.
+  // Sets `to`, one entry per rule, to the rules of update number `number` (from 0).
   void tell(uint64_t number, kj::ArrayPtr<ValueRule> to) const;
 
 private:

@@ -304,7 +304,7 @@ void backward(const Concat&, const Tensor& dy, kj::ArrayPtr<Tensor* const> dxs) 
 
 namespace {
 
-// What the loss wants the probability of class `k` to be in a row of this label.
+// Returns the target probability of class `k` in a row of this label.
 double wanted(const SoftmaxCrossEntropy& op, int32_t label, uint k, uint classes) {
   double smoothing = op.smoothing;
   return (k == uint(label) ? 1 - smoothing : 0) + smoothing / classes;

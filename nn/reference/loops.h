@@ -43,7 +43,8 @@ void backward(const Dense& op, const Tensor& x, Parameters parameters, const Ten
 // Returns mean and biased variance of each channel of x: C means, then C variances.
 kj::Array<double> momentsOf(const Tensor& x);
 
-// `moments` are the statistics to normalise by: C means, then C variances. In training, those of x.
+// `moments` are the statistics to normalise with: C means, then C variances. In training, those of
+// x.
 void forward(const BatchNorm& op, const Tensor& x, kj::ArrayPtr<const double> moments,
     Parameters parameters, Tensor& y);
 // For training: the gradient also goes through the statistics.

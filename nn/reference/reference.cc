@@ -114,7 +114,8 @@ private:
     return {graph.keys[node.keys.begin].offset, last.offset + last.size};
   }
 
-  // The statistics to normalise by; when training, those of the batch, which move the moving ones.
+  // The statistics to normalise with. In training these are those of the batch, which also update
+  // the moving ones.
   kj::Array<double> moments(const BatchNorm& op, const Node& node, Phase phase, const Tensor& x) {
     auto& first = graph.statistics[node.statistics.begin];
     auto moving = statistics_.slice(first.offset, first.offset + 2 * first.size);

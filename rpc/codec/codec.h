@@ -1,4 +1,4 @@
-// rpc/codec/codec.h: what a job sends in place of floats: kvstore.wire and kvstore.compression.
+// rpc/codec/codec.h: how a job encodes floats in messages: kvstore.wire and kvstore.compression.
 #pragma once
 
 #include "rpc/codec/compression.h"
@@ -10,8 +10,8 @@ class Reader;
 namespace rpc::codec {
 
 // How values and gradients are encoded in messages. All ends of a job use the same codec. First
-// values and pulled values are always sent as float32: they are few, and all workers must begin and
-// validate with the same bits.
+// values and pulled values are always sent as float32: they are sent rarely, and all workers must
+// begin and validate with the same bits.
 struct Codec {
   Number wire = Number::FLOAT32;  // for values, and for numbers that are not compressed
   kj::Own<const Compression> compression = kj::atomicRefcounted<Compression>();
@@ -27,10 +27,10 @@ struct Codec {
   Codec& operator=(Codec&&) = default;
   Codec& operator=(const Codec& other) { return *this = Codec(other); }
 
-  // Whether nothing but float32 travels.
+  // Whether all messages use float32.
   bool isPlain() const { return pushes().isFloats(); }
   Encoding pushes() const { return compression->pushes(wire); }
-  // The encoding of answers to pushes: of values, or of sums of at most so many pushes.
+  // The encoding of answers to pushes: of values, or of sums of at most `pushes` pushes.
   Encoding answers(uint pushes) const {
     return answersSums ? compression->sums(wire, pushes) : Encoding{.numbers = wire};
   }
@@ -43,7 +43,7 @@ struct Codec {
 kj::Array<kj::StringPtr> compressionKinds();
 
 // Returns the text that must be the same at both ends, and that follows the name of the mode. Empty
-// if nothing but float32 travels.
+// if all messages use float32.
 kj::String KJ_STRINGIFY(const Codec& codec);
 
 }  // namespace rpc::codec

@@ -13,11 +13,11 @@ using Floats = kj::ArrayPtr<const float>;
 
 struct Encoding;
 
-// How one number travels.
+// How one number is encoded.
 enum class Number : uint8_t {
   FLOAT32,   // 4 bytes
   FLOAT16,   // 2 bytes: IEEE's half, rounded to nearest, ties to even
-  BFLOAT16,  // 2 bytes: the upper half of a float32, rounded alike
+  BFLOAT16,  // 2 bytes: the upper half of a float32, rounded in the same way
 };
 
 // Returns the word for it in messages and in experiment files.
@@ -27,7 +27,7 @@ uint bytesOf(Number number);
 // Memory of a payload. It grows when necessary, and never shrinks.
 class Buffer {
 public:
-  // Returns room for so many bytes, with any content.
+  // Returns room for `bytes` bytes, whose content is undefined.
   kj::ArrayPtr<kj::byte> resize(size_t bytes);
   Bytes bytes() const { return memory.slice(0, size); }
 
@@ -36,7 +36,7 @@ private:
   size_t size = 0;
 };
 
-// Memory that encoders use again. Its arrays are as long as the longest slice so far.
+// Memory that encoders reuse. Its arrays are as long as the longest slice so far.
 struct Scratch {
   kj::Array<uint32_t> positions;
   kj::Array<int32_t> multiples;
@@ -45,32 +45,33 @@ struct Scratch {
 // Whether a decoded payload replaces the values of its target, or is added to them.
 enum class Put { SET, ADD };
 
-// One way to write down the floats of a slice. Each function does the work of Encoding's or
-// Encoder's function of the same name.
+// One way to encode the floats of a slice. Each function implements the function of the same name
+// in Encoding or Encoder.
 struct EncodingKind {
   const char* name;
   void (*check)(const Encoding&, Bytes payload, uint64_t size);
   void (*decode)(const Encoding&, Bytes payload, kj::ArrayPtr<float> target, Put put);
   double (*expected_bytes)(const Encoding&, uint64_t size, double nonZero);
-  // Null if only a Compressor writes such payloads, because it keeps what they leave out.
+  // Null if only a Compressor can write such payloads, because it keeps the values that they leave
+  // out.
   Bytes (*encode)(const Encoding&, Floats values, Scratch& scratch, Buffer& buffer);
 };
 
-extern const EncodingKind WHOLE;  // every value as a Number, one after the other
+extern const EncodingKind WHOLE;  // every value as a Number, one after another
 
-// A kind with the numbers that it needs. Payloads are little-endian, and begin at a multiple of 8
+// A kind of encoding with its parameters. Payloads are little-endian, and begin at a multiple of 8
 // bytes.
 struct Encoding {
   const EncodingKind* kind = &WHOLE;
-  Number numbers = Number::FLOAT32;  // how single values are written down
+  Number numbers = Number::FLOAT32;  // how single values are encoded
   float unit = 0;                    // if all values are multiples of a unit: the unit
   uint most = 0;                     // the largest multiple
 
   // Whether a payload is the floats themselves.
   bool isFloats() const { return kind == &WHOLE && numbers == Number::FLOAT32; }
 
-  // Throws FAILED with what is wrong unless `payload` holds `size` floats. Call this before any
-  // other function.
+  // Throws FAILED with the reason unless `payload` holds `size` floats. Call this before any other
+  // function.
   void check(Bytes payload, uint64_t size) const { kind->check(*this, payload, size); }
   // target ← the payload's values, or target ← target + the payload's values. If the payload has
   // changed since check(), these functions write wrong numbers or throw, but never write outside

@@ -114,7 +114,7 @@ TEST_CASE("Encoding: only halves are rounded, whether alone or as sparse values"
   }
 }
 
-TEST_CASE("Encoding: float32 is sent from where it lies") {
+TEST_CASE("Encoding: float32 is sent without copying") {
   Encoder encoder;
   Buffer buffer;
   float values[] = {1, -2, 3};
@@ -125,7 +125,7 @@ TEST_CASE("Encoding: float32 is sent from where it lies") {
   CHECK(Coded(FEW, nullptr).inPlace() == nullptr);
 }
 
-// Returns the text of what check() throws. Empty if it does not throw.
+// Returns the text of the exception that check() throws. Empty if it does not throw.
 kj::String refusal(const Encoding& encoding, Bytes payload, uint64_t size) {
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { encoding.check(payload, size); })) {
     return kj::str(e->getDescription());
@@ -174,7 +174,7 @@ TEST_CASE("Encoding: bytes that are not a payload are refused with the reason") 
   CHECK(refuses(FEW, words(2, 3, 0, 0), 0, 9, "cut off"));
   CHECK(refuses(FEW, words(0, 2, 0, 0), 0, 3, "not have exactly"));
   CHECK(refuses(FEW, words(0, 2, 0, 0, 7), 0, 2, "not have exactly"));
-  // Two values, with a bitmap that is too short, has three bits, or has a bit behind the end.
+  // Two values, with a bitmap that is too short, has three bits, or has a bit beyond the end.
   CHECK(refuses(FEW, words(1, 2, 0, 0, 3), 0, 9, "bitmap"));
   CHECK(refuses(FEW, words(1, 2, 0, 0, 7, 0), 0, 9, "as many positions"));
   CHECK(refuses(FEW, words(1, 2, 0, 0, 0x201, 0), 0, 9, "beyond the end of its slice"));

@@ -1,4 +1,5 @@
-// rpc/codec/loops.h: loops that convert between floats and what travels, for each instruction set.
+// rpc/codec/loops.h: loops that convert between floats and their encodings, for each instruction
+// set.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +58,7 @@ struct Loops {
   // numbers. A NaN is above all others.
   void (*maxima)(const float* values, size_t rows, size_t columns, uint32_t* magnitudes);
   // Writes the positions at which magnitudes are at least `least`, in ascending order. Returns how
-  // many there are. `positions` must have room for `count`.
+  // many it has written. `positions` must have room for `count`.
   size_t (*collect)(const float* values, size_t count, uint32_t least, uint32_t* positions);
 
   // Writes the whole numbers m with values[i] = m·unit. Returns false if a value has no such m

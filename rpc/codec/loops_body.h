@@ -223,7 +223,7 @@ void maxima(const float* __restrict__ values, size_t rows, size_t columns,
 
 size_t collect(const float* __restrict__ values, size_t count, uint32_t least,
     uint32_t* __restrict__ positions) {
-  // Most blocks have no such value.
+  // Checks whole blocks first, because most have no such value.
   constexpr size_t BLOCK = 32;
   size_t found = 0;
   auto look = [&](size_t begin, size_t end) {

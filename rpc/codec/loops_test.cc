@@ -24,7 +24,7 @@ kj::Array<float> floatsOfEveryKind() {
   return all.releaseAsArray();
 }
 
-// The value of a half with so many bits of exponent, by the definition.
+// The value of a half with the given number of exponent bits, by the definition.
 double halfValue(uint16_t half, int exponentBits) {
   int fractionBits = 15 - exponentBits, bias = (1 << (exponentBits - 1)) - 1;
   int exponent = (half & 0x7fff) >> fractionBits, fraction = half & ((1 << fractionBits) - 1);

@@ -45,7 +45,8 @@ void checkOneBit(const Encoding&, Bytes payload, uint64_t size) {
         KJ_REQUIRE(isfinite(means[0]) && isfinite(means[1]), "a mean is not a finite number",
             means[0], means[1]);
         uint32_t unused = count % 32 == 0 ? 0 : ~uint32_t(0) << count % 32;
-        KJ_REQUIRE((words[wordsOf(count) - 1] & unused) == 0, "bits go on behind the slice");
+        KJ_REQUIRE(
+            (words[wordsOf(count) - 1] & unused) == 0, "bits beyond the end of the slice are set");
       });
 }
 

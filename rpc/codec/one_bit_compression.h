@@ -19,9 +19,9 @@ constexpr uint64_t ONE_BIT_GROUP = 512;
 // of the first word. Bits behind the last value are 0.
 extern const EncodingKind ONE_BIT;
 
-// Reads the keys of this compression. r is zero at first. Each step: r ← r + g; the bit of r is
-// sent; r ← r - the mean that arrives for it. Therefore the sum of all gradients is what was sent
-// plus what is kept, except for rounding. Keeps 4 bytes per value.
+// Reads the keys of this compression. r is zero initially. Each step: r ← r + g; the bit of r is
+// sent; r ← r - the mean that arrives for it. Therefore the sum of all gradients equals the sent
+// values plus the kept ones, except for rounding. Keeps 4 bytes per value.
 kj::Own<const Compression> readOneBit(configs::Reader& reader);
 
 }  // namespace rpc::codec

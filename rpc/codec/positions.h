@@ -1,5 +1,5 @@
-// rpc/codec/positions.h: writes the positions of the few values of a slice that are sent, in as few
-// bytes as possible. Pure.
+// rpc/codec/positions.h: encodes the positions of the few values of a slice that are sent, in as
+// few bytes as possible. Pure.
 #pragma once
 
 #include <kj/array.h>
@@ -12,7 +12,7 @@
 
 namespace rpc::codec {
 
-// How ascending positions are written down.
+// How ascending positions are encoded.
 enum class Form : uint8_t {
   ALL,     // not written: every position has a value
   BITMAP,  // one bit per position, from the lowest bit of the first byte on, in whole 8 bytes

@@ -54,7 +54,8 @@ struct Parts {
   }
 };
 
-// Makes room in `buffer` for a payload with so many bytes behind the header. Returns these bytes.
+// Makes room in `buffer` for a payload with the given number of bytes after the header. Returns
+// these bytes.
 kj::ArrayPtr<kj::byte> begin(Buffer& buffer, Form form, uint64_t count, uint64_t bytes) {
   auto to = buffer.resize(HEADER_BYTES + bytes);
   memset(to.begin(), 0, HEADER_BYTES);

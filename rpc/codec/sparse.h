@@ -10,7 +10,7 @@ namespace rpc::codec {
 // (positions.h). The header has the form of the positions, three zero bytes, and the number of
 // values in 4 bytes.
 
-// Has the values that are not 0, written as `numbers` says.
+// Has the values that are not 0, each encoded as `numbers`.
 extern const EncodingKind SPARSE;
 // Has multiples m·unit with -most ≤ m ≤ most. Other values cannot be encoded. The multiples are
 // written as digits m + most to the base 2·most + 1. If zeros are left out, the base is 2·most, and

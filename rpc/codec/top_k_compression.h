@@ -9,13 +9,13 @@ class Reader;
 
 namespace rpc::codec {
 
-// Reads the keys of this compression. u and v are zero at first. Each step:
+// Reads the keys of this compression. u and v are zero initially. Each step:
 //
 //   g ← g · min(1, clip / (√workers · ‖g‖));  u ← m·u + g;  v ← v + u
 //   the k largest |v| are sent; there u ← 0, and v ← v - what was sent
 //
-// Therefore, without momentum and clipping, the sum of all gradients is what was sent plus what is
-// kept (v). Keeps 4 bytes per value, and 4 more if there is a momentum.
+// Therefore, without momentum and clipping, the sum of all gradients equals the sent values plus
+// the kept ones (v). Keeps 4 bytes per value, and 4 more if there is a momentum.
 kj::Own<const Compression> readTopK(configs::Reader& reader);
 
 // Returns the share of values that push number `step` of a worker (from 0) does not send. Equal

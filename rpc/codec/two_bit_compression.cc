@@ -23,7 +23,8 @@ void checkTwoBit(const Encoding&, Bytes payload, uint64_t size) {
   for (uint32_t word: words) wrong |= word & ~(word >> 1) & 0x55555555;
   KJ_REQUIRE(wrong == 0, "there is no two-bit code 01");
   for (uint64_t i = size; i < words.size() * 16; i++) {
-    KJ_REQUIRE((payload[i / 4] >> (6 - 2 * (i % 4)) & 3) == 0, "codes go on behind the slice", i);
+    KJ_REQUIRE((payload[i / 4] >> (6 - 2 * (i % 4)) & 3) == 0,
+        "codes beyond the end of the slice are not 0", i);
   }
 }
 

@@ -112,7 +112,7 @@ TEST_CASE("DelayCompensation: has the bits of a plain loop, with constant and ad
           REQUIRE(inner.gradient[i] == expected);
         }
       }
-      // The inner updater's state lies before the mean squares.
+      // The inner updater's state precedes the mean squares.
       CHECK(state[0] == 5);
       if (adaptive) CHECK(same(state.slice(size, 2 * size), meanSquare));
     }

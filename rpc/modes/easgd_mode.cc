@@ -31,10 +31,10 @@ public:
   kj::Maybe<uint> stepsAlone() const override { return period_steps; }
 
   kj::Own<KvStore> newStore(WorkerSetup setup) const override {
-    // The worker moves by the same distance as the centre. It learns the centre c' only after this
-    // moved: x - c' = (1 - rate) · (x - c). So the worker moves by rate / (1 - rate) of what is
-    // left. With a rate above 0.5 it would move beyond c', and amplify what c' has from other
-    // workers.
+    // The worker moves by the same distance as the centre. It learns the centre c' only after the
+    // centre has moved: x - c' = (1 - rate) · (x - c). So the worker moves by rate / (1 - rate) of
+    // the remaining distance. With a rate above 0.5 it would move beyond c', and amplify the other
+    // workers' contributions to c'.
     double rate = rateOf(setup.rounds.workers);
     return newOwnStepsStore(setup.placement, setup.rounds, setup.rank,
         {.steps = period_steps, .drawn = float(rate / (1 - rate))}, setup.optimizer,

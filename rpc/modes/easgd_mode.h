@@ -5,7 +5,7 @@
 
 namespace rpc {
 
-// Each worker trains values of its own. After each `period_steps` steps, these and the servers'
+// Each worker trains its own values. After every `period_steps` steps, these and the servers'
 // values, the centre, move towards each other (Zhang, Choromanska and LeCun 2015, arXiv 1412.6651,
 // algorithm 1).
 kj::Own<const Mode> readEasgdMode(const ModeRow& row, configs::Reader& reader);

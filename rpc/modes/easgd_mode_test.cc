@@ -62,7 +62,7 @@ struct Trainer {
   }
 };
 
-// What docs/modes/easgd.md says about one value, in double.
+// The rule of docs/modes/easgd.md for one value, in double.
 struct Model {
   double centre;
   kj::Vector<double> own;

@@ -5,8 +5,8 @@
 
 namespace rpc {
 
-// A worker makes `local_steps` steps by itself. Then the shards take the mean of all workers'
-// values, and continue from it as `outer` says.
+// A worker makes `local_steps` steps by itself. Then the shards compute the mean of all workers'
+// values, and continue from it according to `outer`.
 kj::Own<const Mode> readLocalSgdMode(const ModeRow& row, configs::Reader& reader);
 
 }  // namespace rpc

@@ -1,5 +1,5 @@
-// rpc/modes/mode.h: what a kvstore mode decides. The rest of the program calls these functions, and
-// never asks which mode it is.
+// rpc/modes/mode.h: the interface of kvstore modes. The rest of the program calls these functions,
+// and never asks which mode is in use.
 #pragma once
 
 #include <kj/array.h>
@@ -39,8 +39,8 @@ struct ModeRow {
   bool has(kj::StringPtr key) const;
 };
 
-// What a worker's store is made of. All of it must outlive the store. RemoteStore says more about
-// the arrays.
+// The arguments of a worker's store. All of them must outlive the store. RemoteStore says more
+// about the arrays.
 struct WorkerSetup {
   const Placement& placement;
   Rounds rounds;
@@ -48,7 +48,7 @@ struct WorkerSetup {
   Updater& optimizer;  // for updates that the worker makes itself
   kj::ArrayPtr<float> parameters;
   kj::ArrayPtr<const float> gradients;
-  kj::Maybe<SharedMemory&> memory;  // for what the worker pushes, if servers may share it
+  kj::Maybe<SharedMemory&> memory;  // for pushed values, if servers may share it
 };
 
 // Describes updates that workers make instead of shards, for messages.
@@ -66,7 +66,7 @@ public:
 
   const ModeRow& row;
 
-  // Returns the rule by which the pushes of so many workers become updates of a shard. Of the
+  // Returns the rule by which the pushes of `workers` workers become updates of a shard. Of the
   // returned codec, only `answersSums` is set.
   virtual Rounds rounds(uint workers) const = 0;
   // Returns how many steps all workers together make per update of the optimizer.
@@ -75,8 +75,8 @@ public:
   // if it pushes the gradient of every step.
   virtual kj::Maybe<uint> stepsAlone() const { return nullptr; }
 
-  // Makes the store of one worker. By default, it pushes each gradient to the shards and takes over
-  // their answers.
+  // Makes the store of one worker. By default, it pushes each gradient to the shards and uses their
+  // answers as parameters.
   virtual kj::Own<KvStore> newStore(WorkerSetup setup) const;
   // Makes the updater of the shards on one thread. By default it is `optimizer`, which the
   // experiment chose. The sum of one push divided by `imagesPerPush` is a mean.
@@ -85,7 +85,7 @@ public:
   // Describes the updates that workers make. Null if the shards make the optimizer's updates.
   virtual kj::Maybe<OwnUpdates> ownUpdates() const { return nullptr; }
 
-  // Reports keys that are wrong with so many workers. `reader` reads the whole file.
+  // Reports keys that are wrong for this number of workers. `reader` reads the whole file.
   virtual void check(configs::Reader& reader, uint workers) const {}
 };
 

@@ -48,12 +48,12 @@ constexpr ModeRow ROWS[] = {
         "values that the gradient was computed on. The server keeps these values for every worker.",
         Shards::IN_SERVERS, true, DC_ASGD_KEYS, readAsyncMode},
     {"local_sgd",
-        "A worker makes `local_steps` steps by itself, with an optimizer of its own. Then the "
-        "servers take the mean of all workers' values, or continue from it as `outer` says. All "
-        "workers go on with the result. An epoch ends with such a mean.",
+        "A worker makes `local_steps` steps by itself, with its own optimizer. Then the servers "
+        "take the mean of all workers' values, or continue from it as `outer` says. All workers "
+        "continue with the result. An epoch ends with such a mean.",
         Shards::IN_SERVERS, true, LOCAL_SGD_KEYS, readLocalSgdMode},
     {"easgd",
-        "Elastic averaging: every worker trains values of its own. After each `period_steps` steps "
+        "Elastic averaging: every worker trains its own values. After every `period_steps` steps "
         "its values and the servers' move towards each other by `moving_rate`. Nobody waits for "
         "others. The servers' values are validated and saved.",
         Shards::IN_SERVERS, true, EASGD_KEYS, readEasgdMode},
@@ -64,7 +64,7 @@ constexpr ModeRow ROWS[] = {
         Shards::IN_EVERY_WORKER, true, ALLREDUCE_KEYS, readSyncMode},
 };
 
-// Reports a key that only modes like `where` have.
+// Reports a key that only the modes `where` have.
 void refuse(
     configs::Reader& reader, const ModeRow& chosen, kj::StringPtr key, kj::StringPtr where) {
   reader.refuse(key, kj::str("mode `", chosen.name, "` has no `", key, "`"),

@@ -25,13 +25,13 @@ struct KvStoreConfig {
   bool hasServers() const { return mode->row.shards == Shards::IN_SERVERS; }
   // Whether every worker holds a shard.
   bool workersHoldShards() const { return mode->row.shards == Shards::IN_EVERY_WORKER; }
-  // Whether pushes and their answers travel between roles.
+  // Whether roles exchange pushes and answers.
   bool exchanges() const { return mode->row.shards != Shards::IN_WORKER; }
   // Returns how many shards there are.
   uint shards(uint servers, uint workers) const;
-  // Returns the rule by which pushes become updates, and the encoding of what travels.
+  // Returns the rule by which pushes become updates, and the encoding of messages.
   Rounds rounds(uint workers) const;
-  // Whether pushes go through shared memory on one machine. Encoded pushes travel in messages.
+  // Whether pushes go through shared memory on one machine. Encoded pushes are sent in messages.
   bool sharesMemory() const { return exchanges() && transport->sharesMemory && codec.isPlain(); }
 
   static KvStoreConfig read(configs::Reader& reader);

@@ -90,7 +90,7 @@ TEST_CASE(
   CHECK(mistakes("mode = 'dist_sync'\naggregate = 2", 1) == 1);
   CHECK(mistakes("mode = 'dist_sync'\naggregate = 2", 2) == 0);
   CHECK(mistakes("mode = 'dist_sync'\naggregate = 2\naggregate_from = 'any'", 1) == 0);
-  // Then the only error is that `local` does not have the key.
+  // The only error is that `local` does not have the key.
   CHECK(mistakes("mode = 'local'\naggregate = 2", 1) == 1);
 }
 

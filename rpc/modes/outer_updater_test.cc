@@ -42,7 +42,7 @@ TEST_CASE("block_momentum: the next change contains 1 - 1 / workers of the last 
   CHECK(OuterConfig{OuterConfig::BLOCK_MOMENTUM, 1, nullptr}.momentumOf(1) == 0);
   CHECK(OuterConfig{OuterConfig::BLOCK_MOMENTUM, 1, nullptr}.momentumOf(4) == 0.75);
   CHECK(OuterConfig{OuterConfig::BLOCK_MOMENTUM, 1, 0.25}.momentumOf(4) == 0.25);
-  // A run may go on with another number of workers, so its state has the same size.
+  // A run may continue with another number of workers, so the size of its state must not change.
   for (uint workers: {1, 2}) {
     OuterUpdater updater({OuterConfig::BLOCK_MOMENTUM, 1, nullptr}, workers);
     CHECK(updater.stateArrays(Slice{}) == 1);

@@ -84,8 +84,8 @@ public:
     KJ_IF_MAYBE(n, aggregate) {
       if (*n > workers && counted == Rounds::FIRST) {
         reader.error("kvstore.aggregate",
-            kj::str("a round of ", *n,
-                " different workers would wait for ever: cluster.workers is ", workers),
+            kj::str("a round of ", *n, " different workers would wait forever: cluster.workers is ",
+                workers),
             "make cluster.workers larger, or write aggregate_from = \"any\"",
             {"kvstore.aggregate_from"_kj, "cluster.workers"_kj});
       }

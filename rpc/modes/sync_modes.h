@@ -5,8 +5,8 @@
 
 namespace rpc {
 
-// A round sums one gradient of every worker, or of as many workers as `aggregate` says. It is one
-// update, made by the shard. With `update = "worker"`, every worker makes the update with the sum.
+// A round sums one gradient of every worker, or of `aggregate` workers. It is one update, made by
+// the shard. With `update = "worker"`, every worker makes the update with the sum.
 kj::Own<const Mode> readSyncMode(const ModeRow& row, configs::Reader& reader);
 
 }  // namespace rpc

@@ -23,7 +23,7 @@ void spoil(kj::ArrayPtr<float> values) {
   for (auto& value: values) value = std::numeric_limits<float>::quiet_NaN();
 }
 
-// Shards called directly, as a server calls them.
+// Shards that the test calls directly, in the same way as a server.
 class DirectServers final: public Servers {
 public:
   explicit DirectServers(const Setting& setting): setting(setting), updater(setting.newUpdater()) {
@@ -107,7 +107,7 @@ public:
   }
 
 private:
-  // What each worker was lent last, until it pushes the next step.
+  // The values that each worker has borrowed last, until it pushes the next step.
   struct Loan {
     kj::ArrayPtr<const float> values;
     kj::Array<float> copy;

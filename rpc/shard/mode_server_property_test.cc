@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t SCHEDULES_OF_EACH = 50;
 
-// ShardServers behind Cap'n Proto connections, in one event loop that runs until nothing is left to
-// do after every call.
+// ShardServers behind Cap'n Proto connections, in one event loop. After every call, the loop runs
+// until it is idle.
 class ConnectedServers final: public Servers {
 public:
   ConnectedServers(const Setting& setting, uint64_t seed)

@@ -9,13 +9,13 @@ namespace rpc {
 
 namespace {
 
-// A worker that waits for many slices is woken when so much was answered. Then it copies the first
-// slices while the server computes the others. Waking it more often would cost too much: about 20
-// µs each time if its core was idle.
+// A worker that waits for many slices is woken after this many bytes of answers. It then copies the
+// first slices while the server computes the others. Waking it more often would cost too much:
+// about 20 µs each time if its core was idle.
 constexpr uint64_t WAKE_BYTES = 1 << 20;
 
-// How many bytes of gradients are taken before others have their turn: calls, timers (and with them
-// heartbeats), and the rings of other workers.
+// How many bytes of gradients are taken before the event loop serves others: calls, timers (and
+// with them heartbeats), and the rings of other workers.
 constexpr uint64_t TURN_BYTES = 1 << 20;
 
 kj::AutoCloseFd newBell() {
@@ -55,7 +55,7 @@ kj::Promise<void> RingSession::serve() {
 kj::Promise<void> RingSession::listen() {
   for (;;) {
     uint64_t rung;
-    // Whatever is written from here on triggers the observer anew.
+    // Anything that is written from here on triggers the observer again.
     ssize_t n = ::read(doorbell, &rung, sizeof(rung));
     KJ_ASSERT(n == sizeof(rung) || errno == EAGAIN, errno);
     if (!takePushes()) {
@@ -70,7 +70,7 @@ kj::Promise<void> RingSession::listen() {
   return observer.whenBecomesReadable().then([this]() { return listen(); });
 }
 
-// Returns false if pushes are left, but others have their turn first.
+// Returns false if pushes are left, but others must be served first.
 bool RingSession::takePushes() {
   isTaking = true;
   KJ_DEFER({
@@ -123,7 +123,7 @@ void RingSession::answer(SliceId id) {
   KJ_IF_MAYBE(t, service.trace) t->answered(rank, id);
   KJ_REQUIRE(answers.put(Note{id, lent.buffer, lent.version}),
       "a worker pushed a slice again before it took the last answer", rank);
-  // Many slices become due one after another. The worker is woken once for all of this turn.
+  // Many slices become due one after another. The worker is woken once per turn of the event loop.
   if (unheard_bytes == 0 && !isTaking) {
     waking = kj::evalLater([this]() { wakeWorker(); }).eagerlyEvaluate(nullptr);
   }

@@ -14,10 +14,10 @@
 
 namespace rpc {
 
-// Throws, with the way out, unless the session of worker `rank` is the newest one of its rank.
+// Throws, and says what to do, unless the session of worker `rank` is the newest one of its rank.
 void requireNewest(bool isNewest, uint rank);
 
-// What a RingSession needs of its server. All of it must outlive the session.
+// The parts of the server that a RingSession needs. All of them must outlive the session.
 struct RingService {
   const Placement& placement;
   uint index;  // of the shard
@@ -42,8 +42,8 @@ public:
 
   // Returns the eventfd that the worker writes to when it has written pushes and the server sleeps.
   int bell() const { return doorbell; }
-  // Serves until the promise is dropped. Never resolves. Rejects with what was wrong with a push.
-  // Call once.
+  // Serves until the promise is dropped. Never resolves. Rejects with the reason if a push is
+  // wrong. Call once.
   kj::Promise<void> serve();
 
   void reach(SliceId id) override;

@@ -99,7 +99,7 @@ struct RawWorker {
     uint64_t one = 1;
     KJ_SYSCALL(::write(bell, &one, sizeof(one)));
   }
-  // Returns what the server reports as wrong.
+  // Returns the error that the server reports.
   kj::String complaint() { return bench.refusal(session.watchRequest().send()); }
 };
 
@@ -181,7 +181,7 @@ TEST_CASE("RingSession: a timer waits for only a few MiB of a ring full of pushe
   worker.ring();
   // Twice 1 MiB, because the event of the bell comes before the timer.
   CHECK(fired.wait(bench.io.waitScope) <= 32);
-  // The rest is taken although nobody rings again.
+  // The server takes the remaining notes although nobody rings again.
   RingReader answers(worker.channel.answers);
   for (uint answered = 0; answered < 64;) {
     if (answers.take() != nullptr) {

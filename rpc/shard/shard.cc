@@ -21,8 +21,8 @@ void add(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b, kj::ArrayPtr<
   for (size_t i = 0, n = sum.size(); i < n; i++) sum[i] = a[i] + b[i];
 }
 
-// Adds gradients one after another. The sum of a single one is its floats in place, if it has them.
-// Otherwise the sum lies in `memory`, which is made when first needed.
+// Adds gradients one after another. The sum of a single gradient is its floats in place, if it has
+// them. Otherwise the sum is in `memory`, which is made when first needed.
 class Sum {
 public:
   Sum(kj::Array<float>& memory, uint64_t size): memory(memory), size(size) {}
@@ -107,7 +107,7 @@ void Shard::initialize(SliceId id, kj::ArrayPtr<const float> values) {
   copy(values, held.buffers[held.current].values);
   held.initialized = true;
   --uninitialized;
-  // Rank 0 has these values.
+  // Rank 0 already has these values, so it has borrowed this version.
   lend(0, id);
 }
 
@@ -148,7 +148,7 @@ uint64_t Shard::push(uint rank, SliceId id, uint64_t step, const codec::Coded& g
 // Adds a gradient to its round, or drops it. Returns the progress that answers it.
 uint64_t Shard::count(HeldSlice& held, uint rank, const codec::Coded& gradient) {
   auto& worker = held.workers[rank];
-  // With ALL nobody is late, because a round waits for everybody.
+  // With ALL, no push is late, because a round waits for all workers.
   bool late = worker.seen < held.version && rounds.counted != Rounds::ALL;
   switch (rounds.counted) {
     case Rounds::ALL:
@@ -269,7 +269,7 @@ void Shard::admit(uint rank, uint64_t step) {
     for (auto other: kj::indices(held.workers)) {
       auto& worker = held.workers[other];
       KJ_REQUIRE(!isMember(other) || (worker.steps == step && worker.due <= progress(held)),
-          "a worker joins at a step at which another member does not stand", rank, step, other,
+          "a worker joins at a step, but another member is at a different one", rank, step, other,
           worker.steps);
     }
   }
@@ -301,7 +301,7 @@ void Shard::closeRoundIfFull(HeldSlice& held) {
   apply(held, Round{held.version, sum.get(), rounds.divisor(held.pushes)});
 }
 
-// With ANY: adds a gradient to the round at once, and applies the round if that fills it.
+// With ANY: adds a gradient to the round immediately, and applies the round if that fills it.
 void Shard::addAsItCame(HeldSlice& held, const codec::Coded& gradient) {
   held.pushes++;
   if (rounds.aggregate == 1) {
@@ -367,7 +367,7 @@ uint64_t Shard::progress(const HeldSlice& held) const {
   return rounds.isBounded() ? slowest(held) : held.version;
 }
 
-// Returns how many steps every member has pushed that does not rest.
+// Returns how many steps all members that do not rest have pushed at least.
 uint64_t Shard::slowest(const HeldSlice& held) const {
   uint64_t least = kj::maxValue;
   for (auto rank: kj::indices(held.workers)) {
@@ -418,7 +418,7 @@ void Shard::visitState(configs::StateVisitor& visitor) {
       auto& worker = held.workers[rank];
       KJ_REQUIRE(worker.gradient == nullptr, "a round waits for pushes", held.version, rank);
       if (!isMember(rank)) continue;
-      KJ_REQUIRE(pushed.orDefault(worker.steps) == worker.steps, "workers stand at different steps",
+      KJ_REQUIRE(pushed.orDefault(worker.steps) == worker.steps, "workers are at different steps",
           rank, worker.steps);
       pushed = worker.steps;
     }
@@ -430,7 +430,7 @@ void Shard::visitState(configs::StateVisitor& visitor) {
   visitor.counts("shard.pushes", pushes);
   visitor.counts("shard.steps", steps);
   visitCounts(visitor);
-  // Last, because a checkpoint may leave them out: see runner/checkpoints/kept_parts.h.
+  // These come last, because a checkpoint may leave them out: see runner/checkpoints/kept_parts.h.
   visitor.floats("shard.values", values);
   for (size_t i: kj::indices(heldSlices)) {
     auto& held = heldSlices[i];

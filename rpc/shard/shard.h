@@ -34,17 +34,17 @@ using ValueMemory = kj::Function<kj::Array<float>(SliceId id, uint buffer)>;
 // - the updater's state.
 class Shard {
 public:
-  // Holds the slices of shard `shard`. `placement` and `updater` must outlive it. Values lie in the
-  // memory that `memory` returns, by default on the heap.
+  // Holds the slices of shard `shard`. `placement` and `updater` must outlive it. Values are kept
+  // in the memory that `memory` returns, by default on the heap.
   Shard(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
       kj::Maybe<ValueMemory> memory = nullptr);
   KJ_DISALLOW_COPY(Shard);
 
-  // Sets the first values of slice `id`, its version 0. Rank 0 sends them, once per slice. The same
-  // values may come again before the first round, and then change nothing.
+  // Sets the first values of slice `id`, its version 0. Rank 0 sends them, once per slice. A
+  // repeated call with the same values before the first round changes nothing.
   void initialize(SliceId id, kj::ArrayPtr<const float> values);
-  // Throws what initialize() with the same arguments would throw, and changes nothing. For callers
-  // that initialize either all slices of a call or none.
+  // Throws the exception that initialize() with the same arguments would throw, and changes
+  // nothing. For callers that initialize either all slices of a call or none.
   void checkInitialize(SliceId id, kj::ArrayPtr<const float> values) const;
   // Whether all slices have their first values.
   bool isInitialized() const;
@@ -58,7 +58,7 @@ public:
   // Returns the progress() that answers this push. It is reached already if the push filled its
   // round. The gradient is not copied, and must stay in place until then.
   uint64_t push(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient);
-  // Throws what push() with the same arguments would throw, and changes nothing.
+  // Throws the exception that push() with the same arguments would throw, and changes nothing.
   void checkPush(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient) const;
 
   // Says that worker `rank` pushes nothing more until all workers rest, at the end of an epoch or
@@ -70,35 +70,35 @@ public:
   // The members of a job may change where a round takes a push of every worker (Rounds::ALL), or
   // each push is a round (Rounds::EACH). At first, all ranks are members.
   //
-  // Worker `rank` was lost: refuses whatever it still sends. What it has pushed stays in its
-  // rounds. Rounds that lack its push still wait. A repeated call has no effect.
+  // Worker `rank` was lost: refuses any further calls from it. Its pushes stay in their rounds.
+  // Rounds that lack its push still wait. A repeated call has no effect.
   void fence(uint rank);
   // How far the pushes of one worker went in one slice.
   struct SliceSteps {
     SliceId id;
-    uint64_t steps;  // that a worker has pushed
+    uint64_t steps;  // how many steps the worker has pushed
   };
   // Returns how many steps `rank` has pushed of each slice of this shard.
   kj::Array<SliceSteps> pushedBy(uint rank) const;
-  // Fences `rank`, and lets nobody wait for it any more. Rounds close without it: a sum is divided
-  // by the images of those who have pushed. May advance the progress of every slice. A repeated
+  // Fences `rank`, and no longer waits for it. Rounds close without it: a sum is divided by the
+  // images of the workers that have pushed. May advance the progress of every slice. A repeated
   // call has no effect.
   void leave(uint rank);
-  // Worker `rank`, which is no member, becomes one: rounds from step `step` on wait for it. All
-  // others must stand there, with all pushes answered.
+  // Worker `rank`, which is not a member, becomes one: rounds from step `step` on wait for it. All
+  // other workers must have stopped at that step, with all pushes answered.
   void admit(uint rank, uint64_t step);
   bool isMember(uint rank) const { return memberships[rank] == Membership::MEMBER; }
-  // Throws DISCONNECTED if worker `rank` is no member, as do its pushes and lend().
+  // Throws DISCONNECTED if worker `rank` is not a member. push() and lend() do the same.
   void requireMember(uint rank) const;
 
-  // Throws unless this shard has slice `id`, as all calls with a slice do.
+  // Throws unless this shard has slice `id`. All calls with a slice do the same.
   void requireSlice(SliceId id) const;
 
   // Returns how many rounds were applied to slice `id`. Null before initialize().
   kj::Maybe<uint64_t> version(SliceId id) const;
   // Returns the number that answers for an initialized slice wait for. It never falls while a push
-  // waits. Usually it is the number of rounds applied, and one more while pushes of the round in
-  // progress are answered, too. With a bound on staleness it is the number of steps that the
+  // waits. Usually it is the number of applied rounds, plus one while pushes of the round in
+  // progress are already answered. With a bound on staleness it is the number of steps that the
   // slowest worker has pushed. Workers that rest do not count.
   uint64_t progress(SliceId id) const;
 
@@ -106,7 +106,7 @@ public:
   struct Lent {
     uint64_t version;
     kj::ArrayPtr<const float> values;  // aligned to 8 bytes
-    uint buffer;                       // in which they lie: see ValueMemory
+    uint buffer;                       // the buffer with the values: see ValueMemory
   };
 
   // Lends the newest values of an initialized slice to worker `rank`. They do not change until this
@@ -125,13 +125,13 @@ public:
   };
   const Counts& counts() const { return counted; }
 
-  // Shows all that the shard keeps from round to round: values, the updater's state, versions and
-  // counts. Requires that every push was answered and that no round waits for more pushes, except
-  // rounds of ANY. What is lent is not shown: a worker that goes on after a restore first asks for
-  // the newest values.
+  // Visits all state that the shard keeps from round to round: values, the updater's state,
+  // versions and counts. Requires that every push was answered and that no round waits for more
+  // pushes, except rounds of ANY. Lent values are not saved: a worker that continues after a
+  // restore first asks for the newest values.
   void visitState(configs::StateVisitor& visitor);
-  // Restores what visitState() of a shard with equal slices and rounds has shown. Call it in place
-  // of initialize().
+  // Restores the state that visitState() of a shard with equal slices and rounds has saved. Call it
+  // in place of initialize().
   void restore(configs::StateVisitor& visitor);
 
 private:
@@ -140,7 +140,7 @@ private:
     uint borrowers = 0;
   };
 
-  // What a shard knows about one worker and one slice.
+  // A shard's record of one worker and one slice.
   struct WorkerState {
     uint lent;           // index of the buffer that it borrows, or NONE
     uint64_t seen = 0;   // the version that it was lent last
@@ -161,7 +161,7 @@ private:
     kj::Array<WorkerState> workers;
     kj::Array<float> sum;  // of pushes; made when first needed
     uint pushes = 0;       // in the round in progress
-    uint ofLeavers = 0;    // of them, those of ranks that are no members any more
+    uint ofLeavers = 0;    // of them, those of former members
   };
   enum class Membership : uint8_t { MEMBER, FENCED, OUTSIDE };
 
@@ -191,7 +191,7 @@ private:
   uint resting = 0;           // ranks that rest
   uint64_t rested = 0;        // times that all have rested
   kj::Array<Membership> memberships;  // each rank's
-  uint outside = 0;                   // ranks that are no members
+  uint outside = 0;                   // ranks that are not members
   Counts counted;
 };
 

@@ -30,7 +30,7 @@ uint64_t versionOf(const Shard& shard, SliceId id) {
   return KJ_ASSERT_NONNULL(shard.version(id));
 }
 
-// Adds the sum, divided by the pushes that are in it, and remembers how many these were.
+// Adds the sum, divided by its number of pushes, and remembers this number.
 class MeanUpdater final: public Updater {
 public:
   uint stateArrays(const Slice&) const override { return 0; }
@@ -104,7 +104,7 @@ TEST_CASE("Shard: a worker can join only between two steps") {
   CHECK(updater.divisors[1] == 2);
 }
 
-TEST_CASE("Shard: where each push is a round, nobody waits for a worker that has left") {
+TEST_CASE("Shard: in modes where each push is a round, nobody waits for a worker that has left") {
   auto placement = placeBalanced(makeKeys({2}), 4096, 1);
   MeanUpdater updater;
   auto rounds = roundsOf("dist_ssp", 3);
@@ -147,7 +147,7 @@ TEST_CASE("Shard: where each push is a round, nobody waits for a worker that has
   shard.push(1, 0, 2, gradient);
   CHECK(shard.progress(0) >= due);
 
-  // A worker that rests and then leaves does not rest any more.
+  // A worker that rests and then leaves no longer counts as resting.
   shard.lend(1, 0);
   shard.lend(2, 0);
   shard.rest(2, 1);
@@ -166,7 +166,8 @@ struct TestWorker {
   kj::Vector<kj::Array<float>> holding;  // gradients that a shard may refer to
 };
 
-TEST_CASE("Shard: whoever is lost at any moment, each round is the mean of the pushes that came") {
+TEST_CASE(
+    "Shard: if workers are lost at any moment, each round is the mean of the received pushes") {
   for (uint seed = 0; seed < 300; seed++) {
     CAPTURE(seed);
     std::mt19937 dice(seed);
@@ -175,7 +176,7 @@ TEST_CASE("Shard: whoever is lost at any moment, each round is the mean of the p
     auto& slices = placement.slices;
     MeanUpdater updater;
     Shard shard(placement, 0, roundsOf("dist_sync", WORKERS), updater);
-    // Per slice: the values that the rounds must give, and who has pushed to the open round.
+    // Per slice: the expected values, and the ranks that have pushed to the open round.
     kj::Vector<kj::Array<float>> wanted;
     for (SliceId id = 0; id < slices.size(); id++) {
       wanted.add(filled(slices[id].size, 1));
@@ -225,7 +226,7 @@ TEST_CASE("Shard: whoever is lost at any moment, each round is the mean of the p
         for (SliceId id = 0; id < slices.size(); id++) closeIfFull(id);
         continue;
       }
-      // A worker begins a step when all slices of the last one are answered.
+      // A worker begins a step when all slices of the previous step are answered.
       SliceId id = dice() % slices.size();
       if (worker.pushed[id]) {
         bool isDone = true;

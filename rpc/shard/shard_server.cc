@@ -64,7 +64,7 @@ public:
   void leave(uint rank) override {
     fence(rank);
     shard.leave(rank);
-    // The others do not wait for it to start, either. A worker that joins later starts at once.
+    // The others do not wait for it to start either. A worker that joins later starts immediately.
     started[rank] = true;
     startIfAll();
     wakeAll();
@@ -92,7 +92,7 @@ public:
 private:
   class Session;
 
-  // Lets workers start if all have asked for it. Returns whether they may.
+  // Lets the workers start if all have called start(). Returns whether they may start.
   bool startIfAll() {
     for (bool flag: started) {
       if (!flag) return false;
@@ -104,7 +104,7 @@ private:
   kj::Promise<void> whenDue();
   // Wakes calls that waited for the progress that slice `id` has made.
   void wake(SliceId id) { waiting.reached(id, shard.progress(id)); }
-  // The same for all slices that have values.
+  // Does the same for all slices that have values.
   void wakeAll() {
     for (SliceId id: slices) {
       if (shard.version(id) != nullptr) wake(id);
@@ -115,7 +115,7 @@ private:
   uint64_t digest;  // of the placement
   uint index;       // of the shard
   kj::ArrayPtr<const SliceId> slices;
-  kj::String mode;                     // how pushes are counted, and what travels
+  kj::String mode;                     // how pushes are counted and encoded
   kj::Maybe<kj::UnixEventPort&> port;  // for sessions that share memory
   SharedValues values;
   const codec::Encoding pushes;
@@ -124,8 +124,7 @@ private:
   Shard shard;
   kj::Maybe<ShardTrace&> trace;
   Waiting waiting;
-  // The slices of the call that is carried out, and of the answer that is made. Both keep their
-  // memory.
+  // The slices of the present call and of its answer. Both keep their memory.
   CallSlices call;
   SliceRuns runs;
   kj::Array<uint> sessions;   // per rank: how many hellos; only the newest session is valid
@@ -152,8 +151,8 @@ kj::Promise<void> ShardServer::whenDue() {
   return kj::READY_NOW;
 }
 
-// Calls cannot be cancelled. That keeps the message of a call until its answer, and with the
-// message a gradient that the shard still needs.
+// Calls cannot be cancelled. Therefore a call's message, with a gradient that the shard still
+// needs, stays in memory until the call is answered.
 class ShardServer::Session final: public ShardSession::Server {
 public:
   Session(ShardServer& server, ShardService::Client keepAlive, uint rank)
@@ -204,7 +203,7 @@ public:
       server.shard.checkPush(rank, each.id, step, {server.pushes, each.payload});
     }
     for (auto& each: server.call.all()) {
-      // Only now are all known to be slices of this server.
+      // Only now is it known that all are slices of this server.
       KJ_IF_MAYBE(t, server.trace) t->arrived(rank, step, each.id);
       each.due = server.shard.push(rank, each.id, step, {server.pushes, each.payload});
       KJ_IF_MAYBE(t, server.trace) t->counted(rank, each.id, each.due);
@@ -241,7 +240,7 @@ private:
     RingService service{
         server.placement, server.index, server.shard, server.waiting, port, server.trace};
     // A session that waits for slices may outlive its connection, but not the server, which owns
-    // the list of those who wait.
+    // the list of waiters.
     auto session = kj::refcounted<RingSession>(
         service, rank, kj::mv(memory), [&server = server, rank = rank, number = number]() {
           return number == server.sessions[rank];
@@ -307,7 +306,7 @@ private:
 kj::Promise<void> ShardServer::hello(HelloContext context) {
   auto params = context.getParams();
   uint rank = params.getRank();
-  // A user who starts a role with another file reads these messages.
+  // A user who starts a role with another file sees these messages.
   auto workerMode = params.getMode();
   if (workerMode != mode) {
     KJ_FAIL_REQUIRE(
@@ -345,7 +344,7 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
 
 ServedShard newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
     Updater& updater, kj::Maybe<kj::UnixEventPort&> port, kj::Maybe<ShardTrace&> trace) {
-  // Encoded values travel in messages, not through shared memory.
+  // Encoded values are sent in messages, not through shared memory.
   if (!rounds.codec.isPlain()) port = nullptr;
   auto server = kj::heap<ShardServer>(placement, shard, rounds, updater, port, trace);
   auto& own = *server;

@@ -13,14 +13,14 @@
 
 namespace rpc {
 
-// Makes the event loop of a server look at sockets and timers after about every call. By default,
-// KJ looks at them only when it has nothing else to do. While one worker's pushes wait, the server
-// would then neither read other connections nor send heartbeats, however long the updates take.
+// Makes the event loop of a server poll sockets and timers after about every call. By default, KJ
+// polls them only when it has nothing else to do. While one worker's pushes wait, the server would
+// then neither read other connections nor send heartbeats, however long the updates take.
 inline void pollOften(kj::WaitScope& scope) {
   scope.setBusyPollInterval(20);
 }
 
-// Changes the members of a job at the server of a shard: see Shard::fence().
+// Changes the members of a job on the server of a shard: see Shard::fence().
 class ShardMembers {
 public:
   virtual ~ShardMembers() noexcept(false) = default;
@@ -28,7 +28,7 @@ public:
   // Worker `rank` was lost: refuses it from now on. Returns how many steps it has pushed of each
   // slice.
   virtual kj::Array<Shard::SliceSteps> fence(uint rank) = 0;
-  // Lets rounds close without worker `rank`, and answers those who waited for them.
+  // Lets rounds close without worker `rank`, and answers the workers that waited for them.
   virtual void leave(uint rank) = 0;
   // Worker `rank` becomes a member. Its first step is `step`.
   virtual void admit(uint rank, uint64_t step) = 0;
@@ -48,11 +48,11 @@ struct ServedShard {
 // loop.
 //
 // With `port`, the event port of that loop, the server shares the memory of its values with workers
-// on its machine. With `trace`, used on that thread, it records what happens to pushes.
+// on its machine. With `trace`, used on that thread, it records the progress of pushes.
 //
 // All arguments must outlive the capability. The capability must outlive the connections that it is
-// served over, because answers are sent from where the shard keeps its values. serve() ensures
-// that. Its owner may save the shard between two calls, and restore it before the first one.
+// served over, because answers are sent directly from the shard's memory. serve() ensures that. Its
+// owner may save the shard between two calls, and restore it before the first one.
 ServedShard newShardServer(const Placement& placement, uint shard, const Rounds& rounds,
     Updater& updater, kj::Maybe<kj::UnixEventPort&> port = nullptr,
     kj::Maybe<ShardTrace&> trace = nullptr);

@@ -53,7 +53,7 @@ TEST_CASE("ShardServer: a call carries several slices, and is answered when the 
 }
 
 TEST_CASE("ShardServer: consecutive slices share an entry") {
-  // Slices of whole cache lines lie one after the other. The last key's slice does not.
+  // Slices of whole cache lines are consecutive in memory. The last key's slice is not.
   Bench bench(makeKeys({16, 32, 48, 5, 16}), "dist_async", 1);
   auto link = Link::connect(bench.server);
   auto worker = bench.hello(link.service, 0, 1).wait(bench.scope).getSession();

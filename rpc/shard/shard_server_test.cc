@@ -84,7 +84,7 @@ TEST_CASE("ShardServer: refuses a worker that was started with another file, and
   CHECK(bench.refusal(bench.hello(service, 0)) == "");
 }
 
-TEST_CASE("ShardServer: wrong messages are refused, change nothing, and the server lives on") {
+TEST_CASE("ShardServer: wrong messages are refused, change nothing, and do not end the server") {
   Bench bench(makeKeys({10}), "dist_sync");
   auto link0 = Link::connect(bench.server);
   auto link1 = Link::connect(bench.server);

@@ -18,7 +18,8 @@ kj::Array<float> filled(uint64_t size, float value) {
   return values;
 }
 
-// Worker `rank`'s gradient of a slice at a step: numbers whose sums depend on the order of adding.
+// Worker `rank`'s gradient of a slice at a step: numbers whose sums depend on the order of
+// addition.
 kj::Array<float> gradientOf(uint rank, const Slice& slice, uint64_t step) {
   auto gradient = kj::heapArray<float>(slice.size);
   for (auto i: kj::indices(gradient)) gradient[i] = noise(rank, slice.offset + i, step);
@@ -110,7 +111,7 @@ TEST_CASE("Shard: the bits do not depend on the order of arrival") {
   auto inOrder = run(0);
   for (uint seed = 1; seed <= 200; seed++) REQUIRE(same(run(seed), inOrder));
 
-  // Checks that the order of adding makes a difference. Otherwise this test would prove nothing.
+  // Checks that the order of addition makes a difference. Otherwise this test would prove nothing.
   auto forward = filled(100, 0);
   auto backward = filled(100, 0);
   for (uint rank = 0; rank < WORKERS; rank++) {
@@ -172,7 +173,7 @@ TEST_CASE("Shard: in dist_async every push is a round, and repeated pushes do no
   CHECK(versionOf(shard, 0) == 3);
 }
 
-// Keeps the staleness that it got last.
+// Keeps the latest staleness.
 class StalenessKeeper final: public Updater {
 public:
   uint stateArrays(const Slice&) const override { return 0; }
@@ -197,12 +198,12 @@ TEST_CASE("Shard: an update gets the staleness of a push only if `staleness_awar
     // Computed on the values before that update.
     shard.push(1, 0, 0, one);
     CHECK(updater.staleness == (aware ? 1 : 0));
-    // The push counts in any case.
+    // The push counts in both cases.
     CHECK(shard.counts().staleness[1] == 1);
   }
 }
 
-TEST_CASE("Shard: values that are lent keep their bytes while rounds go on") {
+TEST_CASE("Shard: lent values keep their bytes during further rounds") {
   constexpr uint WORKERS = 4;
   auto placement = placeBalanced(makeKeys({100}), 4096, 1);
   MomentumUpdater updater;

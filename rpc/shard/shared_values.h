@@ -7,8 +7,8 @@
 namespace rpc {
 
 // Memory for the buffers of a shard's values, which a server may share. The first buffers of
-// consecutive slices lie one after the other if their sizes are whole cache lines, and so do the
-// second ones, and so on. Then these slices can share an entry of an answer.
+// consecutive slices are adjacent if their sizes are whole cache lines. So are their second
+// buffers, and so on. Such slices can share an entry of an answer.
 class SharedValues {
 public:
   SharedValues(const Placement& placement, uint shard, const Rounds& rounds)

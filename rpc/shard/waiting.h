@@ -1,4 +1,4 @@
-// rpc/shard/waiting.h: who waits for the progress of which slices of a shard.
+// rpc/shard/waiting.h: keeps track of the calls that wait for the progress of a shard's slices.
 #pragma once
 
 #include <kj/array.h>
@@ -10,17 +10,17 @@
 
 namespace rpc {
 
-// Somebody who waits for slices of a shard.
+// An object that waits for slices of a shard.
 class Waiter: public kj::Refcounted {
 public:
-  // Slice `id` has made the progress that was waited for. Must not throw, nor call Waiting.
+  // Slice `id` has made the awaited progress. Must not throw, nor call Waiting.
   virtual void reach(SliceId id) = 0;
 };
 
-// Who waits for which Shard::progress() of one shard. One thread.
+// All waiters of one shard, with the Shard::progress() that each of them waits for. For one thread.
 class Waiting {
 public:
-  // `slices` counts those of the whole placement. `trace` must outlive this.
+  // `slices` is the number of slices in the whole placement. `trace` must outlive this.
   explicit Waiting(size_t slices, kj::Maybe<ShardTrace&> trace = nullptr)
       : waits(kj::heapArray<kj::Vector<Wait>>(slices)), trace(trace) {}
 
@@ -29,7 +29,7 @@ public:
     waits[id].add(Wait{progress, kj::addRef(waiter)});
   }
 
-  // Slice `id` has reached `progress`: calls those who waited for it.
+  // Slice `id` has reached `progress`: calls its waiters.
   void reached(SliceId id, uint64_t progress) {
     KJ_IF_MAYBE(t, trace) t->reached(id, progress);
     auto& list = waits[id];

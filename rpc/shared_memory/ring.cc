@@ -8,7 +8,8 @@
 namespace rpc {
 
 void Sleeper::wait() const {
-  // The kernel compares again. If a waker was faster, the word is 0 and the call returns at once.
+  // The kernel compares again. If a waker was faster, the word is 0 and the call returns
+  // immediately.
   long result = ::syscall(SYS_futex, &word, FUTEX_WAIT, 1, nullptr, nullptr, 0);
   KJ_ASSERT(result == 0 || errno == EAGAIN || errno == EINTR, errno);
 }

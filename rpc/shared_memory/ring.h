@@ -16,18 +16,18 @@ using kj::uint;
 // A push, or the answer to one.
 struct Note {
   uint32_t slice;
-  uint32_t buffer;  // of an answer: which of the slice's buffers at the server has the values
+  uint32_t buffer;  // in an answer: which of the slice's buffers on the server has the values
   uint64_t number;  // a push's step; an answer's version
 };
 
-// How many notes were written or taken, on a cache line of its own. Counts overflow; only their
+// How many notes were written or taken, on a separate cache line. Counts overflow; only their
 // differences matter.
 struct alignas(64) NoteCount {
   std::atomic<uint32_t> value;
 };
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
-// Where the two counts and the notes of a ring lie. The number of notes is a power of two.
+// Refers to the two counts and the notes of a ring. The number of notes is a power of two.
 struct RingMemory {
   NoteCount& written;
   NoteCount& taken;
@@ -40,8 +40,8 @@ class RingWriter {
 public:
   explicit RingWriter(RingMemory memory): memory(memory) {}
 
-  // Writes a note. Whoever takes it also sees what was written to any memory before. Returns false
-  // if the ring is full.
+  // Writes a note. The thread that takes it also sees everything that was written to memory before.
+  // Returns false if the ring is full.
   bool put(Note note) {
     uint32_t taken = memory.taken.value.load(std::memory_order_acquire);
     if (written - taken >= memory.notes.size()) return false;
@@ -83,20 +83,20 @@ private:
 // The sleeper sets the word, and then looks for notes once more. The waker writes a note, and then
 // looks at the word. Without a fence, a processor could do the read before its write is visible,
 // and both ends would find nothing. Therefore both have a fence in between. After it, at least one
-// end sees what the other one wrote.
+// end sees the other's write.
 class Sleeper {
 public:
   explicit Sleeper(NoteCount& word): word(word.value) {}
 
-  // Says that this end is about to sleep. Afterwards, look for notes once more.
+  // Declares that this end is about to sleep. Afterwards, look for notes once more.
   void lieDown() {
     word.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
-  // Says that this end is awake.
+  // Declares that this end is awake.
   void getUp() { word.store(0, std::memory_order_relaxed); }
-  // For the waker, after it wrote a note: says that the sleeper is awake. Returns whether it slept,
-  // so that this caller has to wake it.
+  // For the waker, after it wrote a note: declares that the sleeper is awake. Returns whether it
+  // was asleep, so that the caller has to wake it.
   bool rouse() const {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return word.load(std::memory_order_relaxed) != 0 &&
@@ -108,8 +108,8 @@ public:
   void wait() const;
   // Calls rouse(), and wakes a thread in wait(). Any thread.
   void wake() const;
-  // The same, also if another process called rouse() and was killed before it woke the thread. Any
-  // thread.
+  // Does the same, and also works if another process called rouse() and was killed before it woke
+  // the thread. Any thread.
   void wakeAfterLoss() const;
 
 private:

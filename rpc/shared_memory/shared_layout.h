@@ -1,4 +1,4 @@
-// rpc/shared_memory/shared_layout.h: what lies where in the memory that workers and servers on one
+// rpc/shared_memory/shared_layout.h: the layout of the memory that workers and servers on one
 // machine share.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace rpc {
 
-// What a worker and a server use to talk to each other.
+// The rings and flags through which a worker and a server communicate.
 struct Channel {
   RingMemory pushes;        // from the worker
   RingMemory answers;       // from the server
@@ -41,8 +41,8 @@ private:
 kj::Own<SharedMemory> newWorkerMemory(const Placement& placement);
 
 // A server's memory: the buffers of its slices, each with room for one version of a slice. A slice
-// has as many buffers as a Shard can need. Those that it does not use cost nothing. First come the
-// first buffers of all slices, then the second ones, and so on.
+// has as many buffers as a Shard can need. Unused buffers cost nothing. First come the first
+// buffers of all slices, then the second ones, and so on.
 class ServerLayout {
 public:
   ServerLayout(const Placement& placement, uint shard, const Rounds& rounds);

@@ -11,17 +11,17 @@
 namespace rpc {
 
 // A mapped memfd. Its size can never change, so no process can crash another one by shrinking it.
-// Nothing is left of it when the last process that has it ends, however that ends.
+// The memory is freed when the last process that has it ends, however it ends.
 class SharedMemory {
 public:
   enum Access { READ, WRITE };
 
   // Makes new memory of zeros. This process may write it, and others have the access `others`.
-  // Pages that nobody touches cost nothing. bytes > 0. Throws if the system refuses. If memory runs
-  // out later, the process that touches a new page is killed.
+  // Pages that nobody touches cost nothing. bytes > 0. Throws if the system cannot make it. If
+  // memory runs out later, the process that touches a new page is killed.
   static kj::Own<SharedMemory> create(uint64_t bytes, Access others);
   // Maps memory that another process created. Throws FAILED and maps nothing if the memory does not
-  // have exactly so many bytes, or if its size may still change. The caller keeps `descriptor`.
+  // have exactly `bytes` bytes, or if its size may still change. The caller keeps `descriptor`.
   static kj::Own<SharedMemory> map(int descriptor, uint64_t bytes, Access access);
 
   // Use create() or map().

@@ -39,7 +39,7 @@ kj::AutoCloseFd newFile(int seals) {
   return file;
 }
 
-TEST_CASE("SharedMemory: what one mapping writes the other reads") {
+TEST_CASE("SharedMemory: one mapping reads the bytes that the other writes") {
   auto ours = SharedMemory::create(BYTES, SharedMemory::WRITE);
   auto theirs = SharedMemory::map(ours->descriptor(), BYTES, SharedMemory::WRITE);
   CHECK(theirs->bytes().size() == BYTES);

@@ -28,8 +28,8 @@ bool isRefused(const kj::Exception& exception) {
   return mentions(exception, strerror(ECONNREFUSED));
 }
 
-// Whether no other attempt can help: the server was reached and refuses, or this process cannot
-// have another connection.
+// Whether further attempts are useless: the server was reached and refuses, or this process cannot
+// open another connection.
 bool isFinal(const kj::Exception& exception) {
   return exception.getType() == kj::Exception::Type::FAILED ||
          exception.getType() == kj::Exception::Type::UNIMPLEMENTED || isOfOtherEnd(exception) ||

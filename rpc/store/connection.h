@@ -41,9 +41,9 @@ private:
 };
 
 // Connects to `server` and opens the session of worker `rank` there. Tries again, with growing
-// pauses, until servers.patience is over in RunningTime. Rejects at once if the server refuses,
-// if nobody listens at its address, or if this process has no free descriptor. `loss` is the
-// exception that ended the former connection, if there was one. If nobody listens, the promise
+// pauses, until servers.patience has passed in RunningTime. Rejects immediately if the server
+// refuses, if nobody listens at its address, or if this process has no free descriptor. `loss` is
+// the exception that ended the former connection, if there was one. If nobody listens, the promise
 // rejects with `loss`. All references must outlive the promise.
 kj::Promise<kj::Own<Connection>> openSession(const Placement& placement, const Rounds& rounds,
     uint rank, Servers& servers, uint server, kj::Maybe<kj::Exception> loss);

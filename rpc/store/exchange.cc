@@ -36,7 +36,7 @@ public:
   kj::Promise<void> run();
 
 private:
-  // What belongs to one server.
+  // The state of one server.
   struct Line {
     kj::Maybe<kj::Own<Connection>> connection;
     bool awaitsWire = false;  // waits until the kernel has taken the calls so far
@@ -123,11 +123,12 @@ kj::Promise<void> Exchange::keep(uint server, kj::Maybe<kj::Exception> loss) {
       });
 }
 
-// Shares the worker's memory with a server if both are on one machine and want to.
+// Shares the worker's memory with a server if both are on one machine and support it.
 kj::Promise<void> Exchange::share(uint server, Connection& connection) {
   auto transport = connection.transport();
   kj::Promise<bool> sharing = false;
-  // The compute thread pushes as the first session has settled.
+  // Only the first session decides this, because the compute thread cannot change later how it
+  // pushes.
   if (!lines[server].wasOpened) {
     KJ_IF_MAYBE(shared, handover.shared) sharing = (*shared)->share(server, connection.session());
   }
@@ -150,7 +151,7 @@ kj::Promise<void> Exchange::reconnect(uint server, kj::Exception&& loss) {
   return keep(server, kj::mv(loss));
 }
 
-// Sends calls until the outbox has none that may go now.
+// Sends calls until the outbox has no more that may be sent now.
 void Exchange::send(uint server) {
   auto& line = lines[server];
   KJ_IF_MAYBE(connection, line.connection) {
@@ -159,7 +160,7 @@ void Exchange::send(uint server) {
       KJ_IF_MAYBE(next, outbox.next(server)) {
         sent = true;
         auto begun = clock.now();
-        // On the heap, because the continuation of the answer uses the call, too.
+        // On the heap, because the continuation of the answer also uses the call.
         auto sending = kj::heap(kj::mv(*next));
         record(TracePoint::SENT, *sending);
         auto answer = call((*connection)->session(), *sending);
@@ -262,7 +263,7 @@ void Exchange::take(const Outbox::Call& call, uint64_t atLeastVersion,
   uint64_t bytes = 0;
   size_t next = 0;  // index of the call's next slice
   for (auto entry: result.getValues()) {
-    // Read once: each access counts against the message's limit.
+    // Read only once, because each access counts against the message's traversal limit.
     capnp::Data::Reader floats = entry.getFloats();
     KJ_REQUIRE(next < call.slices.size(), "an answer has more slices than its call", next);
     auto id = call.slices[next++];
@@ -308,7 +309,7 @@ void Exchange::answered(uint server, const Outbox::Call& call, kj::Duration roun
     }
     traffic.waitingMax_bytes = kj::max(traffic.waitingMax_bytes, outbox.waitingMax_bytes(server));
   }
-  // Calls may have waited for this answer.
+  // Other calls may have waited for this answer.
   send(server);
 }
 
@@ -317,7 +318,7 @@ void Exchange::record(TracePoint station, const Outbox::Call& call) {
     if (call.what != Outbox::Call::PUSH) return;
     for (auto id: call.slices) {
       if (station == TracePoint::SENT) {
-        // A push that goes again after its connection broke counts as sent since the first time.
+        // A push that is repeated after its connection broke counts as sent since the first time.
         if (traced[id] > call.number) continue;
         traced[id] = call.number + 1;
       }

@@ -1,5 +1,5 @@
-// rpc/store/exchange.h: the io thread's half of a worker's store, and what it shares with the
-// compute thread.
+// rpc/store/exchange.h: the io thread's half of a worker's store, and the state that it shares with
+// the compute thread.
 #pragma once
 
 #include <kj/async.h>
@@ -14,8 +14,8 @@
 
 namespace rpc {
 
-// What the two threads of one worker's store share. The compute thread hands orders over, and the
-// io thread hands back what was answered. After RemoteStore::run() was called, only `shared` and
+// The shared state of the two threads of one worker's store. The compute thread hands over orders,
+// and the io thread hands back answers. After RemoteStore::run() was called, only `shared` and
 // `state` change.
 struct Handover {
   const Placement& placement;
@@ -25,21 +25,21 @@ struct Handover {
   const kj::ArrayPtr<const float> gradients;
   // The io thread encodes, because it has time while the compute thread computes. Encoding
   // therefore does not slow down a step as long as the io thread has a core. The compute thread may
-  // use the encoder while no push is on its way.
+  // use the encoder while no push is in flight.
   PushEncoder encoder;
   kj::Maybe<kj::Own<SharedServers>> shared;  // null: all pushes go over connections
   kj::Maybe<Trace&> trace{};
   // Null unless both threads are one: see RemoteStore::shareThread().
   kj::Maybe<kj::Function<void()>> yield{};
 
-  // What both threads change, under the lock of `state`.
+  // The part that both threads change, under the lock of `state`.
   struct State {
     kj::Vector<Order> orders;  // that the io thread has not taken yet
     // Wakes the io thread. Null unless that thread waits for orders.
     kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
     kj::Array<uint64_t> answered;             // per slice: pushes whose answers are in `parameters`
     uint64_t completed = 0;                   // orders other than pushes
-    uint64_t updates = 0;                     // the highest version of slice 0 that came
+    uint64_t updates = 0;                     // the highest version of slice 0 that has arrived
     kj::Maybe<kj::Exception> failure;         // the first
     kj::Array<RemoteStore::Traffic> traffic;  // per server
     // The compute thread, which may wait for shared memory instead of this state.
@@ -86,8 +86,7 @@ struct Handover {
     lock.wait([&](const State& now) { return now.failure != nullptr || condition(now); });
     lock->throwIfFailed();
   }
-  // On the io thread: moves new orders to `orders`, which is empty. Resolves at once if there are
-  // any, otherwise when there are.
+  // On the io thread: waits until there are new orders, and moves them to `orders`, which is empty.
   kj::Promise<void> take(kj::Vector<Order>& orders) {
     auto lock = state.lockExclusive();
     if (lock->orders.size() == 0) {
@@ -103,8 +102,8 @@ struct Handover {
   }
 };
 
-// On the io thread: keeps a session with each server and carries out orders, as RemoteStore::run()
-// says. `handover` outlives the promise.
+// On the io thread: keeps a session with each server and executes orders, as RemoteStore::run()
+// describes. `handover` outlives the promise.
 kj::Promise<void> exchange(Handover& handover, Servers servers);
 
 }  // namespace rpc

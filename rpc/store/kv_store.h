@@ -21,12 +21,12 @@ public:
   // Every worker calls it once, before anything else. Rank 0's `parameters` become the initial
   // values. Returns when all workers have them.
   virtual void initialize() = 0;
-  // Pushes the gradients of this range, which are complete for `step` (from 0). Returns at once.
-  // The range of `gradients` must not change before await() of the same range for step + 1 has
-  // returned. Until then, the range of `parameters` may change.
+  // Pushes the gradients of this range, which are complete for `step` (from 0). Returns
+  // immediately. The range of `gradients` must not change before await() of the same range for step
+  // + 1 has returned. Until then, the range of `parameters` may change.
   virtual void push(uint64_t step, uint64_t begin, uint64_t end) = 0;
-  // Pushes the gradients of only these slices for `step`, and waits until these pushes were
-  // answered. The worker pushes nothing more after that. For stores that have servers.
+  // Pushes only the gradients of these slices for `step`, and waits until these pushes were
+  // answered. The worker must not push anything after that. For stores that have servers.
   virtual void pushLast(uint64_t step, kj::ArrayPtr<const SliceId> slices);
   // Waits until this range of `parameters` has the values for `step`: the answer to this worker's
   // push of step - 1, which must have been pushed. (What the answer waits for depends on the mode:
@@ -38,20 +38,21 @@ public:
   virtual void rest() = 0;
   // Waits until all pushes of this worker were answered, but does not end an epoch. The call
   // changes no values, except in modes whose bits depend on which pushes arrive first. In modes
-  // where others could wait for this worker, every worker must call settle() before any of them
+  // where other workers could wait for this one, every worker must call settle() before any of them
   // pushes again. Each of them must then call refresh() before its next push.
   virtual void settle() { rest(); }
-  // Shows what this worker keeps from step to step, beyond what the shards keep. Call it after
-  // settle() to save it. To restore it, call it before RemoteStore::run(), and then resume() in
-  // place of initialize(): the shards must have been restored, too.
+  // Visits the state that this worker keeps from step to step, in addition to the state of the
+  // shards. Call it after settle() to save it. To restore it, call it before RemoteStore::run(),
+  // and then resume() in place of initialize(): the shards must have been restored, too.
   virtual void visitState(configs::StateVisitor& visitor) = 0;
-  // Forgets what belongs to a worker alone, after a restore of what another worker had saved: what
-  // compression has not sent yet, and counts of traffic.
+  // After restoring the state of another worker: forgets its personal parts, which are values that
+  // compression has not sent yet and counts of traffic.
   virtual void forgetOwn() {}
-  // Goes on with what visitState() has restored. Returns when all workers do. Later steps are
-  // numbered as if there had been no break.
+  // Continues with the state that visitState() has restored. Returns when all workers have called
+  // this. Later steps are numbered as if there had been no break.
   virtual void resume() = 0;
-  // Fetches the newest values of all slices. If all workers rest, all of them then have the same.
+  // Fetches the newest values of all slices. If all workers rest, all of them then have the same
+  // values.
   virtual void refresh() = 0;
   // Whether the shards hold, between two steps and bit for bit, the parameters that this worker
   // computes with.

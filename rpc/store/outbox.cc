@@ -87,7 +87,7 @@ kj::Maybe<Outbox::Call> Outbox::next(uint server) {
   return Call{line.lastWhat, line.lastNumber, nullptr, 0};
 }
 
-// Returns the index of the waiting slice that goes first: of the oldest step, the lowest.
+// Returns the index of the waiting slice to send first: the lowest one of the oldest step.
 size_t Outbox::mostUrgent(Line& line) const {
   auto& slices = line.slices;
   while (slices[line.lowest].state != WAITING) line.lowest++;
@@ -109,7 +109,7 @@ Outbox::Call Outbox::collect(Line& line) {
   for (; i < line.slices.size() && slices.size() < CALL_SLICES_MAX; i++) {
     auto& slice = line.slices[i];
     if (slice.state != WAITING || slice.what != what || slice.step != step) continue;
-    // A slice that is larger than the room goes alone.
+    // A slice that is larger than the room is sent alone.
     if (slices.size() > 0 && bytes + bytesOf(line, i) > room_bytes) break;
     bytes += bytesOf(line, i);
     slice.state = SENT;

@@ -1,4 +1,4 @@
-// rpc/store/outbox.h: what a worker still has to send to its servers, and what it sends first.
+// rpc/store/outbox.h: the values that a worker has yet to send to its servers, and their order.
 // Pure.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace rpc {
 
-// What the compute thread asks for. An order other than a push comes only when all earlier orders
+// A request of the compute thread. An order other than a push is given only when all earlier orders
 // are done.
 struct Order {
-  // RESUME: as INITIALIZE, with values that the servers have already.
+  // RESUME: like INITIALIZE, but the servers have the values already.
   enum What { INITIALIZE, RESUME, PUSH, REST, REFRESH } what;
   uint64_t number;  // PUSH: its step; REST: how many rests this worker made before; others: 0
   SliceRange slices;
@@ -25,23 +25,23 @@ struct Order {
 // returns the calls one by one, each when its server can take it. It has no promises and no clock:
 // Exchange adds these, and a test adds a simulated network.
 //
-// The outbox chooses the slices of a call when the call goes, not when they were ordered: first the
-// oldest step, and in it the lowest slices. So the slices that the next forward needs first
-// overtake those that wait (priority by layer: P3, Jayarajan et al. 2019). Waiting slices share
-// calls of equal size, so that the server adds one call while the next one comes.
+// The outbox chooses the slices of a call when the call is sent, not when they were ordered: first
+// the oldest step, and in it the lowest slices. So the slices that the next forward pass needs
+// first overtake other waiting slices (priority by layer: P3, Jayarajan et al. 2019). Waiting
+// slices share calls of equal size, so that the server adds one call while the next one arrives.
 //
-// A call that was not answered when its connection broke goes again. The server counts a repeated
-// push only once.
+// If a call was not answered when its connection broke, it is sent again. The server counts a
+// repeated push only once.
 class Outbox {
 public:
-  // What goes to one server in one message.
+  // The content of one message to one server.
   struct Call {
     enum What : uint8_t { INITIALIZE, PULL, START, PUSH, REST };
 
     What what;
     uint64_t number;            // PUSH: its step; REST: how many rests this worker made before
     kj::Array<SliceId> slices;  // ascending; empty for START and REST
-    uint64_t sent_bytes;        // of the values that go to the server, counted as float32
+    uint64_t sent_bytes;        // the values that are sent to the server, counted as float32
   };
 
   // `placement` must outlive it.
@@ -51,24 +51,24 @@ public:
   // Adds an order. A slice has only one call at a time: its last call must have been answered.
   void add(const Order& order);
 
-  // Returns the call that goes next to `server`. Null if nothing waits, if there is no connection,
-  // or if the calls that were not yet taken() fill the window.
+  // Returns the next call to send to `server`. Null if nothing waits, if there is no connection, or
+  // if the calls that were not yet taken() fill the window.
   kj::Maybe<Call> next(uint server);
 
   // The kernel has taken all calls to `server` so far. From now on, next() returns calls of about
   // `window_bytes` together until the next taken().
   void taken(uint server, uint64_t window_bytes = CALL_BYTES_MAX);
-  // The answer to `call` has come. Returns whether it completes an order other than a push.
+  // The answer to `call` has arrived. Returns whether it completes an order other than a push.
   bool answered(uint server, const Call& call);
 
-  // A session with `server` was opened, so its calls can go. At first no session is open.
+  // A session with `server` was opened, so its calls can be sent. Initially no session is open.
   void opened(uint server);
-  // The connection to `server` broke. Unanswered calls will go again.
+  // The connection to `server` broke. Unanswered calls will be sent again.
   void lost(uint server);
 
-  // How many bytes of values are ordered but not yet returned by next(), and the most that there
-  // were after a push. (First values and pulls order the whole model at once, which tells nothing
-  // about a step.)
+  // How many bytes of values are ordered but not yet returned by next(), and the maximum of this
+  // number after a push. (First values and pulls order the whole model at once, so they are
+  // irrelevant for a step.)
   uint64_t waiting_bytes(uint server) const { return lines[server].waiting_bytes; }
   uint64_t waitingMax_bytes(uint server) const { return lines[server].waitingMax_bytes; }
 
@@ -82,14 +82,14 @@ private:
     uint64_t step = 0;
   };
 
-  // What goes to one server.
+  // The outgoing slices of one server.
   struct Line {
     kj::ArrayPtr<const SliceId> ids;  // of the server's slices
     kj::Array<OutgoingSlice> slices;  // in the order of `ids`
     size_t lowest = 0;                // no slice before this index waits
     size_t waiting = 0;
     size_t sent = 0;
-    // A call without slices, which goes after all others were answered.
+    // A call without slices, which is sent after all others were answered.
     State last = IDLE;
     Call::What lastWhat = Call::START;
     uint64_t lastNumber = 0;

@@ -13,7 +13,7 @@
 namespace rpc {
 namespace {
 
-// What the workers compute, and the network between them and the servers.
+// The workers' computations, and the network between them and the servers.
 struct Setting {
   kj::StringPtr mode = "dist_sync";
   uint workers = 1;
@@ -34,12 +34,12 @@ struct Setting {
 // are.
 constexpr uint64_t ENVELOPE_BYTES = 16;
 
-// A job in which each worker and each server has a host of its own.
+// A job in which each worker and each server has a separate host.
 class Simulation {
 public:
   explicit Simulation(const Setting& setting);
 
-  // Returns how long the job took, if nothing goes wrong, in seconds.
+  // Returns how long the job took, in seconds, if nothing failed.
   double run();
 
 private:
@@ -48,7 +48,7 @@ private:
     HalfLink up, down;
     kj::Array<uint64_t> pushed;  // each slice's steps
     kj::Array<uint64_t> answered;
-    // Per server: what was pushed and not sent, by step and slice.
+    // Per server: the slices that were pushed and not sent, by step and slice.
     std::deque<std::set<std::pair<uint64_t, SliceId>>> unsent;
     std::deque<uint> connections;  // to each server: how many there have been
     uint64_t step = 0;
@@ -86,7 +86,7 @@ private:
   Placement placement;
   const Rounds rounds;
   TestUpdater updater{1};
-  kj::Array<float> floats;  // gradients: nobody looks at them
+  kj::Array<float> floats;  // gradients, whose values do not matter
   VirtualClock clock;
   std::deque<Worker> workers;
   std::deque<Server> servers;
@@ -163,7 +163,7 @@ double Simulation::run() {
   return end_s;
 }
 
-// Computes the segment if its parameters are there. Otherwise their answer calls this again.
+// Computes the segment if its parameters have arrived. Otherwise their answer calls this again.
 void Simulation::forward(uint rank) {
   auto& worker = workers[rank];
   auto slices = slicesOf(worker.segment);
@@ -220,7 +220,7 @@ void Simulation::send(uint rank, uint server) {
   }
 }
 
-// Checks that the call has those of the waiting slices that the next forward needs first.
+// Checks that the call has the waiting slices that the next forward pass needs first.
 void Simulation::checkOrder(uint rank, uint server, const Outbox::Call& call) {
   auto& unsent = workers[rank].unsent[server];
   REQUIRE(call.slices.size() > 0);
@@ -279,7 +279,7 @@ void Simulation::answered(uint rank, uint server, const Outbox::Call& call) {
   maybeCut(rank, server);
 }
 
-// Now and then breaks a connection, and reconnects a little later.
+// From time to time breaks a connection, and reconnects a little later.
 void Simulation::maybeCut(uint rank, uint server) {
   KJ_IF_MAYBE(seed, setting.cuts) {
     if (noise(*seed, 1, ++cutsDrawn) < 0.9) return;

@@ -37,7 +37,7 @@ public:
     KJ_REQUIRE(rounds.counted == Rounds::ALL || ownSteps.drawn != nullptr, rounds);
     if (ownSteps.drawn != nullptr) {
       own = kj::heapArray<float>(parameters.size());
-      // Checkpoints contain it before it is used.
+      // Set to zeros, because checkpoints contain the array before it is used.
       for (auto& value: own) value = 0;
     }
     KJ_REQUIRE(gradients.size() == parameters.size());
@@ -85,7 +85,7 @@ public:
   }
 
   void settle() override {
-    // What the next step would do first.
+    // This is what the next step would do first.
     if (steps - blockBegin != ownSteps.steps) return;
     closeBlock();
     for (SliceId id = 0; id < placement.slices.size(); id++) fetch(id);
@@ -164,7 +164,7 @@ private:
   WorkerUpdate ownUpdates;
   kj::Array<float> own;  // the worker's values, after refresh() replaced them in `parameters`
   bool isRefreshed = false;
-  uint64_t steps = 0;          // that were pushed
+  uint64_t steps = 0;          // how many were pushed
   uint64_t block = 0;          // the block of the newest step that was pushed or awaited
   uint64_t blockBegin = 0;     // its first step
   kj::Array<uint64_t> blocks;  // per slice: the block that it began last

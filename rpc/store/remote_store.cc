@@ -41,8 +41,9 @@ private:
   void visitTraffic(configs::StateVisitor& visitor);
   void awaitShared(uint64_t step, SliceRange slices);
   // Whether a checkpoint has the values of this worker, which may differ from those of the shards.
-  // (Where each push is a round, the shards need to know which values a push was computed on: the
-  // newest.) Does not depend on the number of workers, which may change between two runs.
+  // (In modes where each push is a round, workers continue with the shards' newest values, so that
+  // the shards know which values a push was computed on.) Does not depend on the number of workers,
+  // which may change between two runs.
   bool keepsAnswers() const {
     return handover.rounds.counted != Rounds::EACH && !handover.rounds.answers().isFloats();
   }
@@ -199,7 +200,7 @@ void RemoteStoreImpl::forgetOwn() {
 void RemoteStoreImpl::resume() {
   kj::ArrayPtr<float> values = handover.parameters;
   kj::Array<float> answers;
-  // Where workers rest for a checkpoint, they go on with the newest values.
+  // In modes where workers rest for a checkpoint, they continue with the newest values.
   bool goesOnWithAnswers = keepsAnswers() && !handover.rounds.needsRest();
   if (goesOnWithAnswers) answers = kj::heapArray<float>(values);
   auto before = traffic();

@@ -25,17 +25,16 @@ struct Servers {
   // Connects to a server, by its index in `names`. Called again when the last connection broke.
   kj::Function<kj::Promise<kj::Own<Peer>>(uint server)> connect;
   kj::Timer& timer;
-  kj::Duration patience;  // a server that cannot be reached for so long counts as lost
+  kj::Duration patience;  // a server that cannot be reached for this long counts as lost
   // The shard that the worker itself holds instead of a server with its rank. It is called
   // directly.
   kj::Maybe<ShardService::Client> own = nullptr;
-  // The step at which the worker has become a member of the job. 0: at the beginning.
+  // The step at which the worker became a member of the job. 0: at the beginning.
   uint64_t since = 0;
 };
 
 // Whether run() has rejected with `exception` because a server could not be reached for
-// Servers::patience. If not, the server has ended, and its process may have said more about the
-// cause.
+// Servers::patience. Otherwise the server has ended, and its process may have reported the cause.
 bool isUnreachable(const kj::Exception& exception);
 
 // A store whose servers are behind Cap'n Proto connections. The io thread calls run(), and the
@@ -43,22 +42,22 @@ bool isUnreachable(const kj::Exception& exception);
 // (rpc/store/exchange.h).
 //
 // `placement` and the store must outlive the promise of run(), and so must both arrays: gradients
-// are sent from where they lie in `gradients`, and answers are written to `parameters`. `gradients`
-// must outlive the connections, too. Therefore end the io thread before the program that owns the
+// are sent directly from `gradients`, and answers are written to `parameters`. `gradients` must
+// outlive the connections, too. Therefore end the io thread before the program that owns the
 // arrays.
 class RemoteStore: public KvStore {
 public:
   kj::Maybe<RemoteStore&> remote() override { return *this; }
 
-  // `memory`, if given, holds `gradients` as WorkerLayout says, and servers on this machine read
-  // them there (rpc/store/shared_servers.h). It must outlive the store.
+  // `memory`, if given, holds `gradients` in the layout of WorkerLayout, and servers on this
+  // machine read them there (rpc/store/shared_servers.h). It must outlive the store.
   static kj::Own<RemoteStore> create(const Placement& placement, const Rounds& rounds, uint rank,
       kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
       kj::Maybe<SharedMemory&> memory = nullptr);
 
-  // On the io thread, once: connects to the servers (one per shard, in order) and talks to them
-  // until the promise is dropped. Never resolves. Reconnects after a connection broke, and repeats
-  // what was not answered. The values are then those of a run without the break.
+  // On the io thread, once: connects to the servers (one per shard, in order) and communicates with
+  // them until the promise is dropped. Never resolves. Reconnects after a connection broke, and
+  // repeats unanswered calls. The values are the same as without the break.
   //
   // Rejects when a server refuses or is lost: nobody listens at its address any more, or it cannot
   // be reached for `patience`. The exception names the server as `names` does, and every wait of
@@ -74,20 +73,20 @@ public:
   virtual void traceTo(Trace& trace) = 0;
 
   // Before run(), if the compute thread is the io thread, too: a wait calls `yield` again and
-  // again, which lets everything else on the thread go on for a moment.
+  // again, which lets everything else on the thread run for a moment.
   virtual void shareThread(kj::Function<void()> yield) = 0;
 
-  // What went to one server and back so far.
+  // The traffic with one server so far.
   struct Traffic {
     const char* transport = "";  // in use: tcp, unix, shared_memory or in_process
     // Answered calls with pushes. Through shared memory, each push of a slice is a call. Calls at
-    // the start or the end of an epoch do not count: they wait for other roles, and tell nothing
-    // about a step.
+    // the start or the end of an epoch do not count: they wait for other roles, and are irrelevant
+    // for a step.
     uint64_t calls = 0;
-    uint64_t pushed_bytes = 0;  // payload of calls, and what servers read from shared memory
+    uint64_t pushed_bytes = 0;  // payload of calls, and gradients in shared memory
     uint64_t pulled_bytes = 0;
     // The sum and the longest of the round trips of `calls`. A round trip begins when the call is
-    // handed to the connection, and ends when its answer is there. Through shared memory, it ends
+    // handed to the connection, and ends when its answer arrives. Through shared memory, it ends
     // when the compute thread waits for the answer and finds it.
     kj::Duration roundTrips = 0 * kj::NANOSECONDS;
     kj::Duration roundTripMax = 0 * kj::NANOSECONDS;

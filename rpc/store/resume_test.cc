@@ -1,5 +1,5 @@
-// A job that is saved, ends, and goes on with new shards and stores has the bits of one without the
-// break.
+// A job that is saved, ends, and continues with new shards and stores has the same bits as one
+// without the break.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -29,7 +29,7 @@ struct Way {
   const Transport& transport;
 };
 
-// A worker's arrays, and the store that its kind has.
+// A worker's arrays, and its store according to the mode.
 struct Trainer {
   kj::Maybe<kj::Own<SharedMemory>> memory;
   kj::Array<float> parameters;
@@ -78,13 +78,13 @@ struct Trainer {
   }
 };
 
-// What is saved of a job.
+// The saved state of a job.
 struct Saved {
   TestState workers[WORKERS];
   TestState shards[SERVERS];
 };
 
-// Makes steps on new shards and stores. Goes on with `before` if it is given. Saves to `after` if
+// Makes steps on new shards and stores. Continues from `before` if it is given. Saves to `after` if
 // that is given. Returns the parameters of both workers at the end.
 kj::Array<kj::Array<float>> run(const Way& way, uint64_t begin, uint64_t end,
     kj::Maybe<const Saved&> before, kj::Maybe<Saved&> after) {
@@ -146,7 +146,7 @@ kj::Array<kj::Array<float>> run(const Way& way, uint64_t begin, uint64_t end,
   };
 }
 
-TEST_CASE("stores: a job that was saved at any step and goes on has the bits of an unbroken one") {
+TEST_CASE("stores: a job that is saved at any step and resumed has the bits of an unbroken one") {
   const Way ways[] = {
       {"tcp", Kind::PLAIN, "dist_sync", nullptr, TCP},
       {"shared memory", Kind::PLAIN, "dist_sync", nullptr, TRANSPORTS[0]},
@@ -177,7 +177,7 @@ TEST_CASE("stores: a job that was saved at any step and goes on has the bits of 
   }
 }
 
-TEST_CASE("LocalStore: a job that was saved and goes on has the bits of an unbroken one") {
+TEST_CASE("LocalStore: a job that is saved and resumed has the bits of an unbroken one") {
   auto placement = placeBalanced(makeKeys({1000, 10}), 4096, 1);
   auto parameters = kj::heapArray<float>(placement.parameters());
   auto gradients = kj::heapArray<float>(placement.parameters());

@@ -31,7 +31,7 @@ kj::Promise<bool> SharedServers::share(uint shard, ShardSession::Client session)
                                  bellFd = kj::mv(bellFd)](kj::Maybe<int> values) mutable {
           return bellFd.then([this, shard, values, memory = kj::mv(memory), bell = kj::mv(bell)](
                                  kj::Maybe<int> bellFd) mutable {
-            // The system drops descriptors for which a process has no room.
+            // The system drops descriptors that exceed the process's limit.
             open(shard, KJ_REQUIRE_NONNULL(values, "no memory of a server", strerror(EMFILE)),
                 KJ_REQUIRE_NONNULL(bellFd, "no bell of a server", strerror(EMFILE)));
             return true;
@@ -104,7 +104,7 @@ bool SharedServers::await(SliceRange slices, uint64_t step, kj::ArrayPtr<float> 
         copied = true;
       }
       if (last.copied >= step) continue;
-      // Slices before the first missing one are finished.
+      // All slices before the first missing one have been copied.
       if (!isMissing) next = id;
       isMissing = true;
     }
@@ -117,7 +117,7 @@ bool SharedServers::await(SliceRange slices, uint64_t step, kj::ArrayPtr<float> 
   }
 }
 
-// Takes the answers that came. Returns whether there were any.
+// Takes the answers that have arrived. Returns whether there were any.
 bool SharedServers::takeAll() {
   bool any = false;
   for (uint shard: kj::indices(servers)) {

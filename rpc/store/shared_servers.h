@@ -16,8 +16,8 @@
 namespace rpc {
 
 // A worker's memory, and the servers that share it. The io thread opens the sharing. From then on
-// only the compute thread talks to these servers: it uses rings, and copies values from the
-// servers' memory.
+// only the compute thread communicates with these servers: it uses rings, and copies values from
+// the servers' memory.
 class SharedServers {
 public:
   // `memory` is the worker's (see WorkerLayout). It and `placement` must outlive this object.
@@ -37,7 +37,7 @@ public:
 
   // The rest is for the compute thread.
 
-  // Before the first push: goes on after `steps` steps that were pushed, answered and copied.
+  // Before the first push: continues after `steps` steps that were pushed, answered and copied.
   void resumeAfter(uint64_t steps) {
     for (auto& last: lastPushes) last.pushed = last.answered = last.copied = steps;
   }
@@ -49,13 +49,14 @@ public:
   void wakeServers();
 
   // Waits for the answers to the pushes of `step` - 1, and copies them to `parameters` as they
-  // come. Leaves out slices of the range whose servers do not share the memory. Returns whether it
-  // copied any. Calls `check` before it sleeps, which may throw. Whoever causes `check` to throw
-  // must then call sleeper().wakeAfterLoss().
+  // arrive. Leaves out slices of the range whose servers do not share the memory. Returns whether
+  // it copied any. Calls `check`, which may throw, before it sleeps. A thread that makes `check`
+  // throw must then call sleeper().wakeAfterLoss().
   bool await(SliceRange slices, uint64_t step, kj::ArrayPtr<float> parameters,
       kj::FunctionParam<void()> check);
 
-  // Adds to `traffic`, per server, what was answered and copied since the last call.
+  // Adds the traffic of the pushes that were answered and copied since the last call to `traffic`,
+  // per server.
   void addTraffic(kj::ArrayPtr<RemoteStore::Traffic> traffic);
   // The highest version of slice 0 that was copied.
   uint64_t updates() const { return newest; }
@@ -64,7 +65,7 @@ public:
   const Sleeper& sleeper() const { return own; }
 
 private:
-  // A server as the compute thread sees it.
+  // The compute thread's record of a server.
   struct Server {
     kj::Own<SharedMemory> memory;
     kj::AutoCloseFd bell;

@@ -1,5 +1,5 @@
-// Connections that nobody closes and over which nothing comes any more, as when the other machine
-// is gone. A filter on the socket drops what arrives, acknowledgements too.
+// Connections that nobody closes and over which nothing arrives any more, as if the other machine
+// had lost power. A filter on the socket drops all incoming packets, including acknowledgements.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <linux/filter.h>
@@ -14,7 +14,7 @@ namespace rpc {
 namespace {
 
 constexpr auto SILENCE = 1 * kj::SECONDS;
-// Only a failing test waits so long.
+// Only a failing test waits this long.
 constexpr auto PATIENCE = 20 * kj::SECONDS;
 
 void dropArriving(int socket) {

@@ -1,6 +1,6 @@
 // Tests stores of modes whose rounds take a push of every worker, over connections that break.
-// Compares each way of updating, on servers or on shards of the workers' own, with what its page in
-// docs/modes says, computed in double.
+// Compares each kind of update, on servers or on the workers' own shards, with the formula on its
+// page in docs/modes, computed in double.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 
@@ -96,7 +96,7 @@ struct Plan {
   }
 };
 
-// The value after the last step as docs/modes says. All workers must have it.
+// The value after the last step according to docs/modes. All workers must have it.
 double slowValue(const Plan& plan, size_t i) {
   double value = firstValue(i);
   kj::Vector<double> alone;

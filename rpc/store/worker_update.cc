@@ -70,7 +70,7 @@ public:
   uint64_t updates() const override { return updated.size() == 0 ? 0 : updated[0]; }
 
 private:
-  // Updates slice `id` until it has had so many updates.
+  // Updates slice `id` until it has had `count` updates.
   void update(SliceId id, uint64_t until) {
     if (updated[id] >= until) return;
     auto& slice = placement.slices[id];
@@ -82,7 +82,7 @@ private:
   const Placement& placement;
   const uint divisor;
   kj::ArrayPtr<float> parameters;
-  kj::Array<float> sums;  // what the shards answer
+  kj::Array<float> sums;  // the answers of the shards
   WorkerUpdate own;
   kj::Array<uint64_t> updated;  // per slice: updates
   uint64_t pushed = 0;          // steps

@@ -21,7 +21,7 @@ public:
   // Updates slice `id` once.
   void update(SliceId id, const Round& round);
 
-  // Shows the updater's state.
+  // Visits the updater's state, to save and to restore it.
   void visitState(configs::StateVisitor& visitor);
 
 private:
@@ -42,10 +42,10 @@ public:
 };
 
 // Makes a store for shards with a SumUpdater, whose rounds take one push of every worker. On the
-// compute thread, await() updates each slice with the sum, as the sums come. All workers make the
-// same updates of the same values. Therefore their parameters stay equal to the bit, and equal to
-// those of a server that makes the updates. refresh() has nothing to fetch. All arguments must
-// outlive the store. RemoteStore says more about `gradients` and `memory`.
+// compute thread, await() updates each slice when its sum arrives. All workers make the same
+// updates of the same values. Therefore their parameters stay equal to the bit, and equal to those
+// of a server that makes the updates. refresh() has nothing to fetch. All arguments must outlive
+// the store. RemoteStore says more about `gradients` and `memory`.
 kj::Own<KvStore> newWorkerUpdateStore(const Placement& placement, const Rounds& rounds, uint rank,
     Updater& updater, kj::ArrayPtr<float> parameters, kj::ArrayPtr<const float> gradients,
     kj::Maybe<SharedMemory&> memory = nullptr);

@@ -1,4 +1,4 @@
-// Tests what travels over real connections, from the workers' gradients to their parameters.
+// Tests compression over real connections, from the workers' gradients to their parameters.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/thread.h>

@@ -1,5 +1,5 @@
-// rpc/testing/mode_model.h: a slow model of one slice of a Shard, written from what rpc/rounds.h
-// and docs/modes say. Tests compare a Shard with it.
+// rpc/testing/mode_model.h: a slow model of one slice of a Shard, written from the descriptions in
+// rpc/rounds.h and docs/modes. Tests compare a Shard with it.
 #pragma once
 
 #include <kj/array.h>
@@ -17,7 +17,7 @@ struct ModelRule {
     SUM,              // w ← sum: workers make the updates
     STALENESS_AWARE,  // sum / max(1, staleness)
     COMPENSATED,      // sum + lambda · sum ⊙ sum ⊙ (w - seen)
-    ELASTIC,          // seen - sum - w: what easgd does with a worker's distance from `seen`
+    ELASTIC,          // seen - sum - w: the rule of easgd for a worker's distance from `seen`
   } kind = PLAIN;
   double rate = 1;
   double lambda = 0;  // COMPENSATED
@@ -172,7 +172,8 @@ private:
     return rounds.counted == Rounds::ANY && (resting() > 0 || rounds.workers < rounds.aggregate);
   }
 
-  // Whether `worker` may go on: no worker that does not rest is behind it by more than the bound.
+  // Whether `worker` may continue: no worker that does not rest is behind it by more than the
+  // bound.
   bool isNearEnough(const Worker& worker) const {
     if (!rounds.isBounded()) return true;
     for (auto& other: workers) {

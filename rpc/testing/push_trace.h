@@ -1,5 +1,5 @@
-// rpc/testing/push_trace.h: records who pushed a slice and who rested, and checks a mode's
-// promises.
+// rpc/testing/push_trace.h: records which workers pushed a slice and which rested, and checks a
+// mode's promises.
 #pragma once
 
 #include <kj/array.h>

@@ -11,8 +11,8 @@ namespace rpc {
 
 constexpr uint64_t CUT_BYTES_MIN = 200;
 
-// Forwards bytes between two streams in both directions, and drops both streams after so many
-// bytes.
+// Forwards bytes between two streams in both directions, and drops both streams after a given
+// number of bytes.
 class Forwarder {
 public:
   static kj::Promise<void> run(

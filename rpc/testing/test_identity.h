@@ -1,4 +1,4 @@
-// rpc/testing/test_identity.h: who both ends of a connection in a test are.
+// rpc/testing/test_identity.h: the identities of both ends of a connection in a test.
 #pragma once
 
 #include "rpc/wire/proof.h"

@@ -1,5 +1,5 @@
-// rpc/testing/test_own_shards.h: io threads of workers that each serve a shard of their own, for
-// the tests of stores.
+// rpc/testing/test_own_shards.h: io threads of workers that each serve their own shard, for the
+// tests of stores.
 #pragma once
 
 #include <kj/debug.h>
@@ -11,7 +11,7 @@
 
 namespace rpc {
 
-// Where the shards of workers listen. Each worker waits until all listen.
+// The addresses of the workers' shards. Each worker waits until all shards listen.
 using ShardAddresses = kj::MutexGuarded<kj::Vector<kj::Maybe<ServerAddress>>>;
 
 // An io thread that serves the worker's own shard, beside what StoreThread does.

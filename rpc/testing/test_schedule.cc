@@ -303,7 +303,7 @@ private:
     }
   }
 
-  // Unanswered calls are repeated. Calls on their way are lost, or arrive late.
+  // Unanswered calls are repeated. Calls in flight are lost, or arrive late.
   void reconnect(uint rank) {
     auto& worker = workers[rank];
     if (worker.stage == Worker::GONE) return;
@@ -342,7 +342,7 @@ private:
   Dice dice;
   Happened happened;
   uint64_t delayMax = 1;
-  uint64_t breaks = 0;  // of connections that are still to come
+  uint64_t breaks = 0;  // of connections, still to be made
   uint epochs = 1;
   kj::Vector<uint64_t> steps;  // of rank r in epoch e: [e * workers + r]
   kj::Vector<Worker> workers;

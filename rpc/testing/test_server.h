@@ -29,7 +29,7 @@ struct Link {
   }
 };
 
-// A server of two workers, and what it was made from.
+// A server of two workers, and the objects that it was made from.
 struct Bench {
   kj::EventLoop loop;
   kj::WaitScope scope{loop};
@@ -131,7 +131,7 @@ class CountingUpdater final: public Updater {
 public:
   uint updates = 0;
 
-  // Returns how many updates come before a timer that is due at the first one. Call once.
+  // Returns how many updates happen before a timer that is due at the first of them. Call once.
   kj::Promise<uint> untilFired(kj::Timer& timer) {
     return begun.promise.then([&timer]() { return timer.afterDelay(0 * kj::NANOSECONDS); })
         .then([this]() { return updates; });

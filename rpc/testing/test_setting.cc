@@ -72,7 +72,7 @@ Rounds drawRounds(Way way, Dice& dice) {
 Setting Setting::draw(Way way, Dice& dice) {
   Setting setting{.way = way, .rounds = drawRounds(way, dice), .rule = {}};
   if (way == Way::STALENESS_AWARE) setting.rule = {ModelRule::STALENESS_AWARE, -0.5, 0, 1e-2};
-  // Moves values back to those that were seen, so that they stay small.
+  // Pulls values back to those that were seen, so that they stay small.
   if (way == Way::COMPENSATED) setting.rule = {ModelRule::COMPENSATED, -0.25, 0.5, 1e-4};
   if (way == Way::ELASTIC) setting.rule = {ModelRule::ELASTIC, 0.25, 0, 1e-4};
   kj::Vector<uint64_t> sizes;

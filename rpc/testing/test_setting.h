@@ -52,7 +52,7 @@ struct Setting {
   bool rough = false;        // whether sums of gradients depend on the order
 
   static Setting draw(Way way, Dice& dice);
-  // Deals the slices to so many shards.
+  // Assigns the slices to `shards` shards.
   void deal(uint shards);
   // Whether the worker calls its own shard directly, so that no connection can break.
   bool isOwn(uint rank, uint shard) const { return way == Way::OWN_SHARDS && rank == shard; }

@@ -1,4 +1,4 @@
-// rpc/testing/test_state.h: keeps in memory what objects show of their state, to restore it.
+// rpc/testing/test_state.h: keeps the state of objects in memory, and restores it.
 #pragma once
 
 #include <kj/debug.h>
@@ -13,7 +13,7 @@ namespace rpc {
 // The arrays of one object, by name.
 class TestState {
 public:
-  // Copies what is shown.
+  // Copies the visited arrays.
   class Save final: public configs::StateVisitor {
   public:
     explicit Save(TestState& state): state(state) {}
@@ -30,7 +30,7 @@ public:
     TestState& state;
   };
 
-  // Overwrites what is shown.
+  // Overwrites the visited arrays.
   class Restore final: public configs::StateVisitor {
   public:
     explicit Restore(const TestState& state): state(state) {}

@@ -1,4 +1,4 @@
-// rpc/testing/test_threads.h: runs servers and workers on threads of their own, connected by any
+// rpc/testing/test_threads.h: runs servers and workers on separate threads, connected by any
 // transport, for tests of stores.
 #pragma once
 
@@ -50,7 +50,7 @@ private:
 // One parameter server, at a free port.
 class ServerThread {
 public:
-  // With `restored`, which must outlive the server, the shard goes on with what that shows.
+  // With `restored`, which must outlive the server, the shard continues with that state.
   ServerThread(const Placement& placement, uint shard, const Rounds& rounds, Updater& updater,
       const Transport& transport, kj::Maybe<configs::StateVisitor&> restored = nullptr)
       : thread([this, &placement, shard, rounds, &updater, &transport, restored](
@@ -94,8 +94,8 @@ private:
   LoopThread thread;
 };
 
-// Puts something between a worker and its server: gets the stream to the server, and returns the
-// stream for the worker. Called on the worker's io thread.
+// Intercepts the connection of a worker: gets the stream to the server, and returns the stream for
+// the worker. Called on the worker's io thread.
 using Through = kj::Function<kj::Own<kj::AsyncIoStream>(kj::Own<kj::AsyncIoStream>)>;
 
 // The thread that connects a worker's store to servers.

@@ -19,11 +19,12 @@ namespace rpc {
 
 namespace {
 
-// Limits on strangers per listening socket: one of so many file descriptors, and at most so many.
+// Limits on strangers per listening socket: one per DESCRIPTORS_PART file descriptors of the
+// process, and at most STRANGERS_MAX.
 constexpr uint DESCRIPTORS_PART = 8;
 constexpr uint STRANGERS_MAX = 128;
 
-// Between two attempts to accept without a free descriptor.
+// The pause between two attempts to accept a connection without a free descriptor.
 constexpr auto PAUSE = 100 * kj::MILLISECONDS;
 
 // Returns the user that is at the other end of a Unix socket; null for other connections.
@@ -50,7 +51,7 @@ kj::String machineOf(kj::AsyncIoStream& stream) {
                   ::inet_ntop(AF_INET6, &ipv6->sin6_addr, text, sizeof(text));
                 }
               })) {
-    // It has gone already.
+    // It has already disconnected.
     KJ_LOG(INFO, *e);
   }
   return text[0] == '\0' ? kj::str("this machine") : kj::str(text);
@@ -176,7 +177,7 @@ private:
     return paf.promise.exclusiveJoin(kj::mv(drop)).then([this]() { return whenRoom(); });
   }
 
-  // Both warn once, for whoever wonders why a role does not join.
+  // Both warn once, for users who wonder why a role does not join.
   void tellFull(const kj::Exception& why) {
     bool isOwnLimit = strstr(why.getDescription().cStr(), strerror(EMFILE)) != nullptr &&
                       strstr(why.getDescription().cStr(), strerror(ENFILE)) == nullptr;
@@ -215,7 +216,7 @@ private:
   bool hasToldFull = false;
   bool hasToldRefused = false;
   kj::Vector<Stranger*> strangers;                         // the oldest first
-  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> waiting;  // for one of them to go
+  kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> waiting;  // until one of them leaves
   kj::TaskSet connections;
 };
 

@@ -11,18 +11,19 @@
 namespace rpc {
 
 // Limits on strangers. A stranger is a peer that has not proven yet that it belongs to the job (see
-// proof.h). Whoever reaches the port can connect, so a stranger may be a port scanner, or worse.
+// proof.h). Anybody who reaches the port can connect, so a stranger may be a port scanner, or
+// worse.
 struct StrangerLimits {
   // The most strangers that are connected at a time. The default leaves most of the process's file
   // descriptors to the job.
   uint connections = defaultConnections();
   // How long a stranger may take for its proof, in this process's RunningTime.
   kj::Duration patience = 5 * kj::SECONDS;
-  // The same while `connections` strangers are connected and another one waits to be accepted.
+  // The limit while `connections` strangers are connected and another one waits to be accepted.
   kj::Duration patienceWhenFull = 1 * kj::SECONDS;
-  // How many connections are accepted per `pause`, whoever makes them. Accepting one takes about
-  // 0.06 ms. Therefore a flood of connections takes a small part of the thread's time, and roles
-  // that have joined are still heard.
+  // How many connections are accepted per `pause`, from any peer. Accepting one takes about 0.06
+  // ms. Therefore a flood of connections takes a small part of the thread's time, and roles that
+  // have joined are still heard.
   uint accepted = 32;
   kj::Duration pause = 10 * kj::MILLISECONDS;
 
@@ -35,10 +36,10 @@ using TellRefused = kj::Function<void(kj::StringPtr sentence)>;
 
 // Serves `bootstrap` over every connection that `receiver` accepts and whose other end proves that
 // it belongs to the job of `own`. A connection that breaks does not disturb the others. A stranger
-// that exceeds the limits in `strangers` is disconnected. So is another user of this machine that
-// comes by a Unix socket, except root. The first one that is refused is named on stderr, and
+// that exceeds the limits in `strangers` is disconnected. So is another user of this machine who
+// connects by a Unix socket, except root. The first one that is refused is named on stderr, and
 // `tellRefused` is called for each. New connections wait while there are too many strangers, while
-// strangers come too fast, or while the process has no free file descriptor.
+// strangers arrive too fast, or while the process has no free file descriptor.
 //
 // Never resolves. Rejects when accepting fails for another reason. Dropping the promise closes all
 // connections. `timer`, `receiver`, `own` and `tellRefused` must outlive the promise.

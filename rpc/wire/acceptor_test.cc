@@ -59,7 +59,7 @@ struct Served {
             timer, receiver, limitsFor(bench.placement), bench.server, testIdentity(), strangers)
                     .eagerlyEvaluate(nullptr)) {}
 
-  // Whatever a worker needs to call the server, once it has proven who it is.
+  // The objects that a worker needs to call the server, once it has proven who it is.
   kj::Promise<kj::Own<Peer>> connectWorker() {
     return openAsCaller(receiver.connect(), testIdentity(), testIdentity().name)
         .then([this](kj::Own<kj::AsyncIoStream> stream) {
@@ -139,7 +139,7 @@ TEST_CASE("serveAll: a stranger has all of its time while nobody waits for its p
   CHECK_FALSE(served.isClosed(*third));
 }
 
-TEST_CASE("serveAll: however fast connections come, sockets and timers have their turn") {
+TEST_CASE("serveAll: sockets and timers are served however fast connections arrive") {
   constexpr uint FLOOD = 1000;
   StrangerLimits limits;
   Served served(limits);
@@ -184,7 +184,7 @@ TEST_CASE(
   connecting.wait(served.bench.scope);
 }
 
-TEST_CASE("serveAll: whoever does not begin with a proof is disconnected at once") {
+TEST_CASE("serveAll: a peer that does not begin with a proof is disconnected immediately") {
   Served served;
   auto stranger = served.receiver.connect();
   stranger->write("GET / HT", 8).wait(served.bench.scope);
@@ -192,8 +192,7 @@ TEST_CASE("serveAll: whoever does not begin with a proof is disconnected at once
   CHECK(served.isClosed(*stranger));
 }
 
-TEST_CASE(
-    "serveAll: whoever does not know the secret is disconnected, whatever follows its proof") {
+TEST_CASE("serveAll: a peer without the secret is disconnected, whatever follows its proof") {
   Served served;
   auto stranger = served.receiver.connect();
   Identity other{kj::str(testIdentity().name), Secret::random()};

@@ -10,13 +10,13 @@ namespace rpc {
 
 namespace {
 
-// Encrypted bytes that are read at once: two of TLS's largest records.
+// How many encrypted bytes are read at a time: two of TLS's largest records.
 constexpr size_t READ_BYTES = 33 << 10;
-// Bytes that are encrypted before the kernel gets them.
+// How many bytes are encrypted before they are passed to the kernel.
 constexpr size_t WRITE_BYTES = 128 << 10;
 // TLS's largest record.
 constexpr size_t RECORD_BYTES = 16 << 10;
-// After so many records the next ones have a new key. AES-GCM is safe for 2^24 (RFC 8446, 5.5).
+// After this many records, the key is changed. AES-GCM is safe for 2^24 records (RFC 8446, 5.5).
 constexpr kj::uint RECORDS_PER_KEY = 1 << 16;
 
 constexpr kj::byte CIPHER[] = {0x13, 0x01};  // TLS_AES_128_GCM_SHA256
@@ -56,7 +56,7 @@ public:
     ERR_clear_error();
     int result = SSL_do_handshake(ssl);
     int error = SSL_get_error(ssl, result);
-    // If the handshake has failed, this tells the other end.
+    // If the handshake has failed, this informs the other end.
     return flush().then([this, result, error]() -> kj::Promise<void> {
       if (result == 1 && SSL_session_reused(ssl) == 1) return kj::READY_NOW;
       if (error != SSL_ERROR_WANT_READ) fail(kj::Exception::Type::FAILED, RELAYED);
@@ -78,8 +78,8 @@ public:
   kj::Promise<void> write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) override {
     return kj::evalNow([&]() { return send(nullptr, pieces); });
   }
-  // The end of what this end sends. RPC's messages have lengths of their own, so it needs no
-  // signature: whoever could fake it could also cut the connection.
+  // The end of what this end sends. RPC's messages contain their lengths, so the end needs no
+  // signature: anybody who could fake it could also cut the connection.
   void shutdownWrite() override { raw->shutdownWrite(); }
 
   kj::Promise<void> whenWriteDisconnected() override { return raw->whenWriteDisconnected(); }
@@ -107,7 +107,7 @@ private:
     });
   }
 
-  // Sends what is encrypted.
+  // Sends the encrypted bytes.
   kj::Promise<void> flush() {
     if (outgoing.size() == 0) return kj::READY_NOW;
     // Meanwhile, reading a record may add an alert to `outgoing`.
@@ -117,7 +117,7 @@ private:
     return raw->write(sending.begin(), sending.size()).then([this]() { sending.clear(); });
   }
 
-  // `done` bytes are there already.
+  // `done` bytes have already been read.
   kj::Promise<size_t> read(kj::byte* to, size_t minBytes, size_t maxBytes, size_t done) {
     for (;;) {
       size_t n = 0;
@@ -180,7 +180,7 @@ private:
     return *context;
   }
 
-  // Makes what TLS calls a session of the shared key.
+  // Makes a TLS session from the shared key.
   SSL_SESSION* newSession() {
     auto session = SSL_SESSION_new();
     auto cipher = SSL_CIPHER_find(ssl, CIPHER);

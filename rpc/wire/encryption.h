@@ -7,23 +7,22 @@
 
 namespace rpc {
 
-// Which end of a connection this is: the one that called, or the one that was called.
+// Which end of a connection this is: the calling one, or the listening one.
 enum class End { CALLER, LISTENER };
 
-// Why two ends that have proven who they are cannot encrypt: their keys differ, so the two proofs
-// were not of one connection.
+// The error if two ends have proven who they are but their keys differ: the two proofs did not
+// belong to one connection.
 constexpr kj::StringPtr RELAYED =
     "its TLS does not belong to its proof: somebody between the two machines changes what they "
     "send"_kj;
 
-// Encrypts what follows on `stream` with TLS 1.3. Resolves to the encrypted stream when the other
-// end has shown that it has the same `key`. Rejects with FAILED (RELAYED) if it has another one,
-// and with DISCONNECTED if it closes the connection. Has no time-out.
+// Encrypts the following bytes on `stream` with TLS 1.3. Resolves to the encrypted stream when the
+// other end has shown that it has the same `key`. Rejects with FAILED (RELAYED) if it has another
+// one, and with DISCONNECTED if it closes the connection. Has no time-out.
 //
-// The result has the descriptor of `stream`, for socket options and measurements. Nobody may read
-// or write there. As on a plain socket, a write resolves when the kernel has taken all of it. Bytes
-// that somebody has changed on the way break the connection: reading them rejects with
-// DISCONNECTED.
+// The result has the descriptor of `stream`, for socket options and measurements. Do not read or
+// write there directly. As on a plain socket, a write resolves when the kernel has taken all of it.
+// Bytes that were modified in transit break the connection: reading them rejects with DISCONNECTED.
 kj::Promise<kj::Own<kj::AsyncIoStream>> encrypt(
     kj::Own<kj::AsyncIoStream> stream, const Secret& key, End end);
 

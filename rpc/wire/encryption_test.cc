@@ -52,7 +52,7 @@ kj::Array<kj::byte> bytesOfMany(size_t size) {
   return bytes;
 }
 
-TEST_CASE("encrypt: what one end writes, the other reads, in both directions and in any pieces") {
+TEST_CASE("encrypt: each end reads the bytes that the other writes, in any pieces") {
   Pair pair;
   auto bytes = bytesOfMany(1 << 20);
   for (bool isThere: {true, false}) {
@@ -99,7 +99,7 @@ struct Relay {
   kj::WaitScope scope{loop};
   kj::TwoWayPipe near = kj::newTwoWayPipe(), far = kj::newTwoWayPipe();
   kj::Vector<kj::byte> seen;
-  kj::byte change = 0;  // is added to the last byte of what the caller sends
+  kj::byte change = 0;  // is added to the last byte that the caller sends
   kj::Promise<void> there = pass(*near.ends[1], *far.ends[0], true).eagerlyEvaluate(nullptr);
   kj::Promise<void> back = pass(*far.ends[0], *near.ends[1], false).eagerlyEvaluate(nullptr);
   kj::byte bytes[2][4096];
@@ -160,7 +160,7 @@ bool acceptWithCertificate(int socket) {
   return isAccepted;
 }
 
-TEST_CASE("encrypt: a caller refuses whoever shows a certificate instead of knowing the key") {
+TEST_CASE("encrypt: a caller refuses a peer that shows a certificate instead of knowing the key") {
   auto io = kj::setupAsyncIo();
   auto ends = newSockets();
   bool isAccepted = true;

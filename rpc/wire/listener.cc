@@ -34,7 +34,7 @@ bool hasCause(const kj::Exception& exception, int error) {
   return strstr(exception.getDescription().cStr(), strerror(error)) != nullptr;
 }
 
-// Says why nothing could listen on `host` and `ports`.
+// Throws the reason why listening on `host` and `ports` failed.
 kj::String whyNotListening(kj::StringPtr host, PortRange ports, const kj::Exception& e) {
   bool isOne = ports.first == ports.last;
   auto where =

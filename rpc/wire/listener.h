@@ -15,12 +15,11 @@ namespace rpc {
 // The loopback address. Roles listen on it if their job does not leave its machine.
 constexpr kj::StringPtr LOOPBACK = "127.0.0.1"_kj;
 
-// Returns whether `host`, an address in numbers, belongs to the loopback: only this machine reaches
-// it.
+// Returns whether `host`, a numeric address, belongs to the loopback: only this machine reaches it.
 bool isLoopback(kj::StringPtr host);
 
-// Returns the address of this machine that a TCP connection uses, in numbers: "10.0.0.4", or
-// "[fd00::4]" for IPv6. Other machines that use the same network reach this machine there.
+// Returns the numeric address of this machine that a TCP connection uses: "10.0.0.4", or
+// "[fd00::4]" for IPv6. Other machines in the same network reach this machine at this address.
 kj::String localHostOf(kj::AsyncIoStream& stream);
 
 // Where a server listens.
@@ -39,11 +38,11 @@ struct PortRange {
 kj::Maybe<PortRange> parsePorts(kj::StringPtr text);
 
 // A server's sockets: a TCP port and, if the transport has it, a Unix socket with a random name.
-// The Unix socket is abstract. It has no file, so nothing is left of it however the process ends.
+// The Unix socket is abstract. It has no file, so nothing remains after the process has ended.
 class Listener {
 public:
   // Listens on the first free port of `ports`. `host` is an address of this machine: see
-  // localHostOf(). Rejects with FAILED, naming the way out, if no port is free or the machine does
+  // localHostOf(). Rejects with FAILED, and says what to do, if no port is free or the machine does
   // not have the address.
   static kj::Promise<kj::Own<Listener>> listen(kj::Network& network, const Transport& transport,
       kj::StringPtr host = LOOPBACK, PortRange ports = {});
@@ -58,9 +57,9 @@ public:
 };
 
 // Connects to `server` by `transport`. Resolves when both ends have opened the connection: see
-// opening.h. Names of Unix sockets are random, so whoever reaches one is on the server's machine.
-// Rejects if the server cannot be reached, or does not prove that it is `server`. `network` and
-// `own` must outlive the promise.
+// opening.h. Names of Unix sockets are random, so only a process on the server's machine can reach
+// one. Rejects if the server cannot be reached, or does not prove that it is `server`. `network`
+// and `own` must outlive the promise.
 kj::Promise<kj::Own<kj::AsyncIoStream>> connect(kj::Network& network, const ServerAddress& address,
     const Transport& transport, const Identity& own, kj::StringPtr server);
 

@@ -24,7 +24,7 @@ struct Roles {
   Identity server{kj::str("server 1"), secret, true};
 };
 
-// Passes `size` bytes on, which must be there or come.
+// Passes on the next `size` bytes, and waits for them if necessary.
 void pass(kj::AsyncIoStream& from, kj::AsyncIoStream& to, size_t size, kj::WaitScope& scope) {
   auto bytes = kj::heapArray<kj::byte>(size);
   from.read(bytes.begin(), size).wait(scope);

@@ -19,7 +19,7 @@ namespace {
 constexpr uid_t NOBODY = 65534;
 
 // Connects to an abstract Unix socket and begins a proof. Returns how many bytes of the answer
-// come. For a child process, which must not use the event loop of its parent.
+// arrive. For a child process, which must not use the event loop of its parent.
 int answeredBytes(kj::StringPtr address) {
   constexpr kj::StringPtr PREFIX = "unix-abstract:"_kj;
   auto name = address.slice(PREFIX.size());

@@ -6,7 +6,7 @@ namespace rpc {
 
 namespace {
 
-// Whether bytes lie in whole words of 8 bytes.
+// Whether the bytes begin and end at multiples of 8 bytes.
 bool isWhole(codec::Bytes bytes) {
   return bytes.size() % sizeof(capnp::word) == 0 &&
          reinterpret_cast<uintptr_t>(bytes.begin()) % sizeof(capnp::word) == 0;
@@ -87,7 +87,7 @@ void CallSlices::read(capnp::List<SliceFloats>::Reader list, const codec::Encodi
   bool areFloats = encoding.isFloats();
   for (auto entry: list) {
     SliceId id = entry.getSlice();
-    // Read once: each access counts against the message's limit.
+    // Read only once, because each access counts against the message's traversal limit.
     codec::Bytes bytes = entry.getFloats();
     uint count = areFloats ? slicesIn(bytes.size(), id) : 1;
     for (uint i = 1; i < count; i++, id++) {
@@ -99,8 +99,8 @@ void CallSlices::read(capnp::List<SliceFloats>::Reader list, const codec::Encodi
   }
 }
 
-// Returns how many slices from `id` on have together so many bytes of floats. Returns 1 if no
-// number of slices has: Shard then says what is wrong.
+// Returns how many slices from `id` on together have this many bytes of floats. Returns 1 if no
+// number of slices fits; then Shard reports the error.
 uint CallSlices::slicesIn(uint64_t bytes, SliceId id) const {
   SliceId end = id;
   uint64_t covered = 0;
@@ -116,7 +116,7 @@ void CallSlices::read(capnp::List<uint32_t>::Reader list) {
 }
 
 void CallSlices::add(SliceId id, codec::Bytes payload) {
-  // This also keeps a call from naming a slice twice.
+  // This also prevents a call from naming a slice twice.
   KJ_REQUIRE(slices.size() == 0 || slices.back().id < id, "the slices of a call must ascend",
       slices.back().id, id);
   slices.add(CallSlice{id, payload, 0});

@@ -1,5 +1,5 @@
-// rpc/wire/payload.h: how the values of slices travel in messages. Both ends encode a slice into a
-// payload, put payloads into a list, and read the list of the other end.
+// rpc/wire/payload.h: the values of slices in messages. Both ends encode a slice into a payload,
+// put payloads into a list, and read the list of the other end.
 #pragma once
 
 #include <capnp/message.h>
@@ -21,12 +21,12 @@ namespace rpc {
 constexpr uint64_t CALL_BYTES_MAX = 256 << 10;
 
 // The most slices in one call. Cap'n Proto refuses messages of more than 512 segments, and a
-// payload that is sent from where it lies is a segment.
+// payload that is sent without copying is a segment.
 constexpr uint CALL_SLICES_MAX = 256;
 
-// Payloads from this size on are sent from where they lie. Copying a smaller one costs no more than
-// a segment of its own. Larger copies make a message long, and a new message is cleared first: with
-// a limit of 8 KiB, the round trip of slices of 5 KB takes 1.4 times as long
+// Payloads from this size on are sent without copying. Copying a smaller one costs no more than a
+// separate segment. Larger copies make a message long, and a new message is cleared first: with a
+// limit of 8 KiB, the round trip of slices of 5 KB takes 1.4 times as long
 // (`bench kvstore --bytes 318040`).
 constexpr uint64_t REFERENCE_BYTES_MIN = 1024;
 
@@ -36,14 +36,14 @@ enum class Payload { STAYS, CHANGES };
 // Encodes the gradients that one worker pushes, and keeps the payloads to send them again. For one
 // thread.
 //
-// Memory: none if float32 travels. Otherwise the newest payload of each slice, and what the
-// compressor keeps.
+// Memory: none if float32 is sent. Otherwise the newest payload of each slice, and the compressor's
+// state.
 class PushEncoder {
 public:
   // `placement` must outlive it.
   PushEncoder(const codec::Codec& codec, const Placement& placement, uint workers);
 
-  // How its payloads are written.
+  // The encoding of its payloads.
   const codec::Encoding& encoding() const { return kind; }
 
   // Returns the payload of slice `id`'s gradient for `step`. Steps count from 0; each call for a
@@ -52,12 +52,12 @@ public:
   // Throws FAILED if the gradient is not finite and the encoding would hide that.
   codec::Bytes encode(SliceId id, uint64_t step, codec::Floats gradient);
 
-  // What compression has left out so far and adds to later pushes, in the order of the flat array.
-  // Empty without compression.
+  // The values that compression has not sent yet and will add to later pushes, in the order of the
+  // flat array. Empty without compression.
   codec::Floats unsent() const { return compressor->unsent(); }
 
-  // Shows what it keeps from step to step. `steps` have been encoded of each slice; a restored
-  // encoder goes on with the next one.
+  // Visits the state that it keeps from step to step. `steps` have been encoded of each slice; a
+  // restored encoder continues with the next one.
   void visitState(configs::StateVisitor& visitor, uint64_t steps);
 
 private:
@@ -73,16 +73,16 @@ private:
   kj::Array<Slot> slots;  // one per slice of the placement; none with float32
 };
 
-// Encodes what a server answers, once for all workers. For one thread.
+// Encodes the answers of a server, once for all workers. For one thread.
 //
-// Memory: none if float32 travels. Otherwise the newest payload of each slice.
+// Memory: none if float32 is sent. Otherwise the newest payload of each slice.
 class AnswerEncoder {
 public:
   // `placement` must outlive the constructor only.
   AnswerEncoder(const codec::Encoding& encoding, const Placement& placement);
 
   const codec::Encoding& encoding() const { return kind; }
-  // Whether the bytes of encode() stay until their message is gone.
+  // Whether the bytes of encode() stay valid until their message has been freed.
   Payload payload() const { return slots == nullptr ? Payload::STAYS : Payload::CHANGES; }
 
   // Returns the payload of slice `id`, which has these values in `version`. The bytes stay until a
@@ -100,8 +100,8 @@ private:
   codec::Encoder encoder;
 };
 
-// One entry of a message's list: a slice, or several consecutive ones whose floats also lie one
-// after the other. Sharing an entry saves both ends some microseconds per slice.
+// One entry of a message's list: a slice, or several consecutive slices whose floats are also
+// consecutive in memory. Sharing an entry saves both ends some microseconds per slice.
 struct SliceRun {
   SliceId id;       // the first slice
   uint64_t number;  // step or version, the same for all
@@ -150,8 +150,8 @@ void setFloats(Builder&& entry, codec::Bytes bytes, Payload payload) {
 // One slice of a worker's call.
 struct CallSlice {
   SliceId id;
-  codec::Bytes payload;  // lies in the call's message
-  uint64_t due;          // 0 at first; the server notes the progress that answers this slice
+  codec::Bytes payload;  // refers to the call's message
+  uint64_t due;          // initially 0; the server sets it to the progress that answers this slice
 };
 
 // Reads the slices of a worker's call, on the server. Keeps its memory from call to call, and

@@ -60,13 +60,13 @@ TEST_CASE("PushEncoder: two-bit codes are MXNet's") {
   CHECK(kept[3] == 1.5f);
   CHECK(kept[5] == -2.5f);
   CHECK(kept[17] == 0.3f);
-  // What was kept joins the next gradient: 0.25 + 0.25 reaches the threshold.
+  // The kept rest is added to the next gradient: 0.25 + 0.25 reaches the threshold.
   auto second = one.encoder.encode(0, 1, one.gradient);
   kj::byte next[] = {0b11101111, 0b00101011, 0b11000000, 0b00000010, 0b11110000, 0, 0, 0};
   CHECK(second == kj::arrayPtr(next, 8));
 }
 
-TEST_CASE("PushEncoder: the sum of all gradients is exactly what was sent plus what is kept") {
+TEST_CASE("PushEncoder: the sum of all gradients is exactly the sent values plus the kept ones") {
   for (auto keys: {
            "compression = { kind = '2bit', threshold = 0.5 }",
            "compression = { kind = '2bit', threshold = 0.0625 }",
@@ -107,7 +107,7 @@ TEST_CASE("PushEncoder: 1bit sends the signs of the residuals, and two means per
   };
   CHECK(isPayload(push(0, {1, -2, 3, -4}), -3, 2, 0b0101));
   CHECK(keeps({-1, 1, 1, -1}));
-  // What was kept joins the next gradient, and 0 counts as above.
+  // The kept rest is added to the next gradient, and 0 counts as not below 0.
   CHECK(isPayload(push(1, {0, 4, -1, -2}), -2, 2.5f, 0b0110));
   CHECK(keeps({1, 2.5f, -2.5f, -1}));
   CHECK(isPayload(push(2, {0, 0, 3, 2}), 0, 1.25f, 0b1111));
@@ -183,7 +183,7 @@ TEST_CASE("PushEncoder: a repeated step has the same bytes, and a step out of tu
   }
 }
 
-TEST_CASE("PushEncoder: without compression float32 is sent from where it lies") {
+TEST_CASE("PushEncoder: without compression, float32 is sent without copying") {
   Pushing one({}, {100});
   CHECK(one.encoder.encode(0, 5, one.gradient).begin() == one.gradient.asBytes().begin());
   CHECK(one.encoder.unsent().size() == 0);

@@ -11,8 +11,8 @@ namespace {
 using capnp::rpc::twoparty::Side;
 using capnp::rpc::twoparty::VatId;
 
-// Room for what surrounds the payloads: the call itself, its list of slices (at most about 40 bytes
-// per slice), names, and texts of exceptions with their context.
+// Room for the rest of a message: the call itself, its list of slices (at most about 40 bytes per
+// slice), names, and texts of exceptions with their context.
 constexpr uint64_t ENVELOPE_BYTES = 64 << 10;
 
 capnp::ReaderOptions readerOptions(MessageLimits limits) {
@@ -44,7 +44,7 @@ kj::Own<kj::AsyncIoStream> tuned(kj::Own<kj::AsyncIoStream> stream, MessageLimit
 }  // namespace
 
 bool isOfOtherEnd(const kj::Exception& exception) {
-  // What Cap'n Proto puts before the text.
+  // The prefix that Cap'n Proto adds to the text.
   return exception.getDescription().startsWith("remote exception: ");
 }
 
@@ -54,7 +54,8 @@ MessageLimits limitsFor(const Placement& placement, kj::Maybe<kj::Duration> sile
   MessageLimits limits;
   limits.silence = silence;
   limits.message_bytes = kj::max(limits.message_bytes, largest * sizeof(float));
-  // Twice the model: a worker that comes back repeats its calls while the old ones are still open.
+  // Twice the model, because a reconnected worker repeats its calls while the old ones are still
+  // open.
   limits.unanswered_bytes += 2 * placement.parameters() * sizeof(float);
   return limits;
 }
@@ -87,7 +88,8 @@ kj::Promise<void> serve(
     kj::Own<kj::AsyncIoStream> stream, MessageLimits limits, capnp::Capability::Client bootstrap) {
   auto peer = kj::heap<Peer>(kj::mv(stream), limits, bootstrap);
   auto gone = peer->onDisconnect();
-  // The peer goes before `bootstrap`: queued answers refer to its memory.
+  // The peer is destroyed before `bootstrap`, because queued answers refer to the memory of
+  // `bootstrap`.
   return gone.attach(kj::mv(peer)).attach(kj::mv(bootstrap));
 }
 

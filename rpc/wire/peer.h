@@ -12,8 +12,8 @@
 
 namespace rpc {
 
-// What one end accepts from the other. Beyond a limit it refuses a message, stops reading calls, or
-// breaks a silent connection.
+// Limits on what one end accepts from the other. Beyond a limit it refuses a message, stops reading
+// calls, or breaks a silent connection.
 struct MessageLimits {
   // The largest payload of one message. Checked before memory is allocated for it.
   uint64_t message_bytes = 1 << 20;
@@ -28,7 +28,7 @@ struct MessageLimits {
 // one call in flight per slice.
 MessageLimits limitsFor(const Placement& placement, kj::Maybe<kj::Duration> silence = nullptr);
 
-// Whether the other end of a connection has thrown `exception`: it was reached, and refuses.
+// Whether the other end of a connection has thrown `exception`. It was then reached, and refuses.
 bool isOfOtherEnd(const kj::Exception& exception);
 
 // One end of a connection. Unlike Cap'n Proto's TwoPartyClient it has limits, owns its stream, and

@@ -39,7 +39,7 @@ TEST_CASE("Peer: reads what the other end sent before it left, even if writing f
     return reason;
   };
   CHECK(reasonOf(kj::mv(answered)) == "remote exception: the answer");
-  // This end notices that the other end is gone.
+  // This end notices that the other end has disconnected.
   CHECK(reasonOf(kj::mv(further)) == "Peer disconnected.");
   peer.onDisconnect().wait(io.waitScope);
 }

@@ -11,18 +11,18 @@ namespace {
 
 using Bytes = kj::ArrayPtr<const kj::byte>;
 
-// What both ends send first, with the version of the proof.
+// The first bytes that both ends send, with the version of the proof.
 constexpr char PROGRAM[] = {'r', 'u', 'n', 'n', 'e', 'r', '\0', '\2'};
 
 // How an end introduces itself. The name ends with zeros.
 struct Introduction {
   char program[sizeof(PROGRAM)];
   char name[NAME_BYTES_MAX];
-  kj::byte tls;  // 1 if it encrypts what follows
+  kj::byte tls;  // 1 if it encrypts the following bytes
   kj::byte challenge[32];
 };
 
-// The messages as they travel.
+// The messages in the form in which they are sent.
 using Call = Introduction;
 struct Answer {
   Introduction introduction;
@@ -55,7 +55,7 @@ void introduce(Introduction& message, const Identity& own) {
 
 using Code = kj::FixedArray<kj::byte, Secret::BYTES>;
 
-// In a time that does not depend on where they differ.
+// Compares in a time that does not depend on where they differ.
 bool areEqual(const Code& expected, const kj::byte (&received)[Secret::BYTES]) {
   return CRYPTO_memcmp(expected.begin(), received, Secret::BYTES) == 0;
 }
@@ -74,7 +74,7 @@ struct Proof {
     return stream.write(&message, sizeof(message));
   }
 
-  // Reads exactly one message, and looks at its first bytes as soon as they are there.
+  // Reads exactly one message, and checks its first bytes as soon as they arrive.
   template <typename T>
   kj::Promise<void> receive(T& message) {
     auto program = reinterpret_cast<const char*>(&message);
@@ -96,14 +96,14 @@ struct Proof {
     });
   }
 
-  // `direction` keeps a code from being sent back.
+  // `direction` prevents an attacker from sending a code back.
   Code code(kj::StringPtr direction) const {
     return own.secret.sign({direction.asBytes(), bytesOf(call), bytesOf(answer.introduction)});
   }
   Code callersCode() const { return code("caller  "_kj); }
   Code listenersCode() const { return code("listener"_kj); }
 
-  // What both ends know in the end, and nobody else. `other` has proven what it said.
+  // Returns the secret that only the two ends know in the end. `other` has proven its introduction.
   Secret result(const Introduction& other) const {
     if (other.tls && !own.tls) fail(kj::str(TLS_ONLY_THERE));
     if (!other.tls && own.tls) fail(kj::str(TLS_ONLY_HERE));

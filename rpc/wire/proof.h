@@ -6,11 +6,11 @@
 // (HMAC-SHA-256 over both names and both numbers). Then the calling end sends a code in turn. The
 // two codes differ in a word for the direction. So nobody can record a proof and use it again, send
 // it back, or use it for another role. Each message has a fixed length, 192 bytes in all, and no
-// byte behind them is read.
+// byte beyond them is read.
 //
-// The proof does not encrypt what follows. It gives both ends a key for that: see
-// rpc/wire/opening.h. Without encryption, whoever controls the network between two roles can still
-// read and change what follows.
+// The proof does not encrypt the rest of the connection. It gives both ends a key for that: see
+// rpc/wire/opening.h. Without encryption, an attacker who controls the network between two roles
+// can still read and change the rest.
 #pragma once
 
 #include <kj/async-io.h>
@@ -23,7 +23,7 @@ namespace rpc {
 // The longest name of a role, in bytes: "coordinator", "worker 4095".
 constexpr size_t NAME_BYTES_MAX = 23;
 
-// What one end of a connection proves: its name in the job, by the job's secret.
+// The identity that one end of a connection proves: its name in the job, by the job's secret.
 struct Identity {
   kj::String name;  // "worker 1"; "worker" for a role that asks the coordinator for its index
   Secret secret;

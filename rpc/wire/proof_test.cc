@@ -7,7 +7,7 @@
 namespace rpc {
 namespace {
 
-// The two ends of a connection, and what each of them is told.
+// The two ends of a connection, and the identities with which each of them is called.
 struct Pair {
   kj::EventLoop loop;
   kj::WaitScope scope{loop};
@@ -66,7 +66,7 @@ TEST_CASE("Proof: a listener refuses a caller that only pretends to know the sec
   CHECK(pair.failure(heard) == WRONG_SECRET);
 }
 
-TEST_CASE("Proof: a listener refuses a repetition of what a caller has sent before") {
+TEST_CASE("Proof: a listener refuses a replay of a caller's earlier messages") {
   Pair pair;
   // A relay between the two ends records all that the caller sends.
   auto relay = kj::newTwoWayPipe();
@@ -96,7 +96,7 @@ TEST_CASE("Proof: a caller notices that another role of the job answers") {
   CHECK(pair.failure(called) == "it is another role of this job than server 2");
 }
 
-TEST_CASE("Proof: every connection has a key of its own") {
+TEST_CASE("Proof: every connection has a different key") {
   Pair pair;
   auto prove = [&]() {
     auto heard = proveAsListener(pair.listener, pair.server);
@@ -109,7 +109,7 @@ TEST_CASE("Proof: every connection has a key of its own") {
   CHECK(prove() != first);
 }
 
-TEST_CASE("Proof: if only one end uses TLS, both ends say which") {
+TEST_CASE("Proof: if only one end uses TLS, both ends report which one") {
   for (bool callerUsesTls: {false, true}) {
     Pair pair;
     pair.worker.tls = callerUsesTls;
@@ -181,7 +181,7 @@ TEST_CASE("Secret: signs like RFC 4231's test case with a key of 32 bytes padded
   CHECK(memcmp(code.begin(), EXPECTED, sizeof(EXPECTED)) == 0);
 }
 
-TEST_CASE("Secret: what is derived depends on the purpose and on the secret") {
+TEST_CASE("Secret: a derived secret depends on the purpose and on the original secret") {
   auto secret = Secret::random();
   auto derived = secret.derive("a"_kj.asBytes()).digits();
   CHECK(derived == secret.derive("a"_kj.asBytes()).digits());

@@ -7,10 +7,9 @@ namespace rpc {
 
 // Measures how long others have been silent while this thread could have heard them.
 //
-// A process that is stopped (Ctrl-Z, SIGSTOP, a frozen container) or blocked hears nobody.
-// Therefore that time tells nothing about the others, and does not count. It shows as a long gap
-// between two readings of the clock. Only the first GAP_MAX of any gap counts, so the clock must be
-// read often.
+// A process that is stopped (Ctrl-Z, SIGSTOP, a frozen container) or blocked receives nothing. That
+// time says nothing about the others, so it does not count. It shows as a long gap between two
+// readings of the clock. Only the first GAP_MAX of any gap counts, so the clock must be read often.
 class RunningTime {
 public:
   // How often to read the clock.

@@ -12,14 +12,14 @@ struct TestClock {
   kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
   RunningTime time{timer};
 
-  // The process runs for so long.
+  // The process runs for this time.
   void run(kj::Duration duration) {
     for (auto end = timer.now() + duration; timer.now() < end;) {
       stop(100 * kj::MILLISECONDS);
       waitScope.poll();
     }
   }
-  // The process is stopped for so long.
+  // The process is stopped for this time.
   void stop(kj::Duration duration) { timer.advanceTo(timer.now() + duration); }
 };
 

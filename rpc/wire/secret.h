@@ -1,4 +1,4 @@
-// rpc/wire/secret.h: the secret that the roles of a job share, and strangers do not know.
+// rpc/wire/secret.h: the secret that only the roles of a job know.
 #pragma once
 
 #include <kj/array.h>
@@ -13,8 +13,8 @@ class Secret {
 public:
   static constexpr size_t BYTES = 32;
 
-  // The secret that everybody knows, for a job without a secret of its own. Proofs by it only show
-  // that both ends are this program.
+  // The publicly known secret, for a job without a real one. Proofs with it only show that both
+  // ends are this program.
   Secret() = default;
   // Draws a new one from the system.
   static Secret random();
@@ -22,7 +22,7 @@ public:
   static kj::Maybe<Secret> parse(kj::StringPtr digits);
   ~Secret();
 
-  // False for the secret that everybody knows.
+  // False for the publicly known secret.
   bool isSet() const;
   // Returns 64 lower-case hexadecimal digits, for parse(). Nobody overwrites that text.
   kj::String digits() const;
@@ -30,7 +30,8 @@ public:
   // must not be neighbours.
   kj::FixedArray<kj::byte, BYTES> sign(
       std::initializer_list<kj::ArrayPtr<const kj::byte>> parts) const;
-  // Returns a secret that only those know who know this one. It is the same for the same `purpose`.
+  // Derives a secret that can only be computed from this one. The same `purpose` gives the same
+  // secret.
   Secret derive(kj::ArrayPtr<const kj::byte> purpose) const;
 
 private:

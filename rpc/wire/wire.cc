@@ -1,7 +1,7 @@
 #include "rpc/wire/wire.h"
 
 #include <kj/debug.h>
-// The system's: the C library's header lacks the shortest round trip in tcp_info.
+// The kernel's header, because tcp_info of the C library lacks the shortest round trip.
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -17,14 +17,14 @@ constexpr uint64_t WINDOW_BYTES_MAX = 256 << 10;
 // How many written bytes the measured speed takes into account. Older writes are soon forgotten.
 constexpr uint64_t MEMORY_BYTES = 1 << 20;
 
-// A socket's buffer holds what the network path takes in its shortest round trip and this time.
-// That is enough to keep a link busy between two turns of the event loop.
+// A socket's buffer holds the bytes that the network path takes in its shortest round trip plus
+// this time. That is enough to keep a link busy between two turns of the event loop.
 constexpr auto QUEUED_TIME = 1 * kj::MILLISECONDS;
 constexpr kj::uint SEGMENTS_MIN = 12;
 // If a larger buffer were needed, the system's own stays: a long and fast path needs it, and a
 // short and fast one has no queues.
 constexpr double BUFFER_BYTES_MAX = 192 << 10;
-// The buffer is adjusted each time so much was written.
+// The buffer is adjusted each time this many bytes were written.
 constexpr uint64_t FIT_BYTES = 256 << 10;
 
 }  // namespace
@@ -68,7 +68,8 @@ uint64_t Wire::bytesOf(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segme
   return bytes;
 }
 
-// A write's promise resolves when the kernel has taken the bytes: at once, if its buffer has room.
+// A write's promise resolves when the kernel has taken the bytes: immediately if its buffer has
+// room.
 kj::Promise<void> Wire::count(uint64_t bytes, kj::Promise<void> write) {
   writing++;
   auto begun = clock.now();
@@ -128,7 +129,7 @@ double Wire::rate_bytes_per_ns() const {
 }
 
 uint64_t Wire::window_bytes() const {
-  // The first bytes only fill the kernel's buffer, and tell nothing about the wire.
+  // The first bytes only fill the kernel's buffer, so they do not show the speed of the wire.
   if (written_bytes < MEMORY_BYTES / 2) return WINDOW_BYTES_MAX;
   double window = rate_bytes_per_ns() * (WINDOW_TIME / kj::NANOSECONDS);
   return kj::max(WINDOW_BYTES_MIN, uint64_t(kj::min(window, double(WINDOW_BYTES_MAX))));

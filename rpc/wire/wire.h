@@ -1,4 +1,4 @@
-// rpc/wire/wire.h: passes messages to a socket, and tells when the kernel has taken them.
+// rpc/wire/wire.h: passes messages to a socket, and reports when the kernel has taken them.
 #pragma once
 
 #include <capnp/serialize-async.h>
@@ -20,8 +20,8 @@ bool isUnixSocket(kj::AsyncIoStream& stream);
 void limitUnsent(kj::AsyncIoStream& stream);
 
 // Breaks a TCP connection when the other end's kernel has acknowledged nothing for `silence`. Then
-// the other machine is gone, or the network to it. (By default, the system tries for a quarter of
-// an hour, or for ever.) If there is nothing to send, the kernel sends probes, and notices silence
+// the other machine, or the network to it, is down. (By default, the system tries for a quarter of
+// an hour, or forever.) If there is nothing to send, the kernel sends probes, and notices silence
 // up to a second or a fifth of `silence` later. A broken connection looks like an ordinary
 // disconnect.
 //
@@ -32,9 +32,9 @@ void breakOnSilence(kj::AsyncIoStream& stream, kj::Duration silence);
 
 // Passes messages on to another stream. For one event loop.
 //
-// A message that can no longer be sent because the other end is gone is dropped, and its write
-// counts as done. Otherwise RPC would stop reading at once, and lose what the other end sent before
-// it left. The end of the incoming stream then reports that the other end is gone.
+// A message that can no longer be sent, because the other end has disconnected, is dropped, and its
+// write counts as done. Otherwise RPC would stop reading immediately, and lose the other end's last
+// messages. The end of the incoming stream then reports that the other end has disconnected.
 //
 // Over TCP, the wire keeps the socket's buffer as small as the network path allows. The system's
 // own buffer grows until the queues on the path are full, and then urgent messages have to pass
@@ -45,9 +45,9 @@ public:
   Wire(capnp::MessageStream& inner, kj::Maybe<int> socket): inner(inner), socket(socket) {}
   KJ_DISALLOW_COPY(Wire);
 
-  // How many bytes to send before the caller decides anew what is most urgent: what the wire sends
-  // in 1 ms at its measured speed, within limits. With much less, calls would cost more time than
-  // they save (40 µs per call, both ends together). With much more, urgent values would wait
+  // How many bytes to send before the caller decides again what is most urgent: as many as the wire
+  // sends in 1 ms at its measured speed, within limits. With much less, calls would cost more time
+  // than they save (40 µs per call, both ends together). With much more, urgent values would wait
   // longer, and so would the first slice of a call for the last one.
   uint64_t window_bytes() const;
 
@@ -86,10 +86,10 @@ private:
   capnp::MessageStream& inner;
   kj::Maybe<int> socket;
   uint64_t sinceFit_bytes = 0;  // written
-  int buffer_bytes = 0;         // what the socket was told; 0: nothing
+  int buffer_bytes = 0;         // the size that was set on the socket; 0: none
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   kj::uint writing = 0;  // messages that the kernel has not taken whole
-  // What was written lately, and the time for which it was being written.
+  // How much was written recently, and how long that took.
   uint64_t written_bytes = 0;
   kj::Duration writingTime = 0 * kj::NANOSECONDS;
   kj::Maybe<kj::Own<kj::PromiseFulfiller<void>>> waiting;

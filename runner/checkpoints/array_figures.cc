@@ -14,7 +14,7 @@ namespace runner {
 
 namespace {
 
-// Values may stand at any address.
+// The values may be unaligned.
 template <typename T>
 T valueAt(kj::ArrayPtr<const kj::byte> values, size_t index) {
   T value;
@@ -51,7 +51,7 @@ template <typename Number>
 double distance(Number x, Number y) {
   auto [less, more] = std::minmax(x, y);
   if constexpr (std::is_integral_v<Number>) {
-    // The distance of two signed numbers may need a bit more than they have.
+    // The distance of two signed numbers may need one bit more than the numbers themselves.
     return double(uint64_t(more) - uint64_t(less));
   } else {
     return double(more - less);

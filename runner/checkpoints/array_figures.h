@@ -1,5 +1,5 @@
-// runner/checkpoints/array_figures.h: what the values of a saved array are like, and where two
-// arrays differ.
+// runner/checkpoints/array_figures.h: summarises the values of a saved array, and compares two
+// arrays.
 #pragma once
 
 #include <kj/string.h>

@@ -18,13 +18,13 @@ constexpr kj::StringPtr UNSENT = "store.unsent"_kj;
 constexpr kj::StringPtr TRAFFIC = "store.traffic."_kj;
 constexpr uint TRAFFIC_COUNTS = 7;
 
-// Only the first worker has them.
+// Arrays that only the first worker has.
 constexpr kj::StringPtr OF_FIRST[] = {
     "best.weights"_kj, "average.values"_kj, "average.taken"_kj, "average.step"_kj};
-// A worker has them of its own gradients, or of the present epoch.
+// Arrays about a worker's own gradients, or about its current epoch. New workers start with zeros.
 constexpr kj::StringPtr OF_RANK[] = {"store.velocities"_kj, "worker.bad_records"_kj};
 
-// What may differ between workers, for messages.
+// An array that may differ between workers, and the words for it in messages.
 struct Named {
   kj::StringPtr array;
   kj::StringPtr what;
@@ -51,7 +51,7 @@ Type typeOf(const FoundTensor& tensor) {
   configs::fail("its `", tensor.name, "` has type ", tensor.type);
 }
 
-// A saver only reads what it is shown.
+// A PartSaver does not write to the arrays that it visits, so the cast is safe.
 kj::ArrayPtr<kj::byte> shown(Bytes bytes) {
   return {const_cast<kj::byte*>(bytes.begin()), bytes.size()};
 }
@@ -104,7 +104,7 @@ kj::Array<float> sumOf(kj::ArrayPtr<const kj::Array<FoundTensor>> workers, kj::S
   return sum;
 }
 
-// Shards, whose arrays are those of their slices, one after the other.
+// The parts of all shards. An array of a shard holds the values of its slices one after another.
 class Slices {
 public:
   Slices(kj::ArrayPtr<const Bytes> parts, const rpc::Placement& placement)
@@ -160,7 +160,7 @@ kj::Array<SavedPart> carriedWorkers(
     PartSaver saver(parts[0].size());
     for (auto& tensor: own) {
       auto& name = tensor.name;
-      // Below, for all shards that there are now.
+      // The loop below adds the traffic counts, one array per shard of the new placement.
       if (name.startsWith(TRAFFIC)) continue;
       if (rank > 0 && isIn(OF_FIRST, name)) continue;
       if (name == UNSENT && rank == 0) {
@@ -197,7 +197,8 @@ kj::Array<SavedPart> carriedShards(kj::ArrayPtr<const Bytes> parts, const rpc::P
   auto states = [&](rpc::SliceId id) { return floats(id) * stateArrays(slices[id]); };
   auto one = [](rpc::SliceId) { return sizeof(uint64_t); };
   bool haveSums = valuesOf(saved.shards[0], "shard.sums").size() > 0;
-  // Otherwise the file of weights has them. It does not depend on the number of shards.
+  // Without this array the values are in the file of weights, which does not depend on the number
+  // of shards.
   bool haveValues = find(saved.shards[0], SHARD_VALUES) != nullptr;
 
   auto result = kj::heapArrayBuilder<SavedPart>(now.shards.size());
@@ -255,7 +256,7 @@ kj::Array<kj::String> carriedFacts(kj::ArrayPtr<const Bytes> parts, uint workers
     kj::Vector<kj::StringPtr> lost;
     for (auto& each: NAMED) {
       KJ_IF_MAYBE(tensor, find(workers[rank], each.array)) {
-        // What worker 0 has, too, is not lost.
+        // Values that worker 0 has as well are not lost.
         auto first = valuesOf(workers[0], each.array);
         if (tensor->values != first && !isZero(tensor->values)) lost.add(each.what);
       }

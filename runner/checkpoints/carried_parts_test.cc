@@ -114,7 +114,7 @@ TEST_CASE("carriedWorkers: residuals are added in rank order, and worker 0 has t
   }
 }
 
-TEST_CASE("carriedWorkers: a rank keeps what it had, and a new one begins as a copy of worker 0") {
+TEST_CASE("carriedWorkers: a rank keeps its state, and a new one begins as a copy of worker 0") {
   auto carried = Workers(2).as(4, 3);
   CHECK(valuesIn<float>(carried[1], "store.optimizer")[0] == 11);
   CHECK(valuesIn<float>(carried[1], "store.velocities")[0] == 2);
@@ -142,7 +142,7 @@ TEST_CASE("carriedWorkers: keeps no traffic counts of servers that the new job d
   CHECK(!has(carried[1], "store.traffic.1"));
 }
 
-TEST_CASE("carriedFacts: says what is added up, lost and copied") {
+TEST_CASE("carriedFacts: lists the state that is added up, lost and copied") {
   auto fewer = kj::strArray(carriedFacts(Workers(3).parts, 2), "; ");
   CHECK(fewer ==
         "what compression had not sent is added up in worker 0; what only worker 2 had is lost: "
@@ -151,8 +151,8 @@ TEST_CASE("carriedFacts: says what is added up, lost and copied") {
   CHECK(tests::contains(more, "workers 1 to 2 begin as copies of worker 0"));
 }
 
-// Returns the value of the float at `offset`. Each float has its own, so that a test sees where it
-// comes from.
+// Returns the value of the float at `offset`. Every float is different, so that a test sees where a
+// float comes from.
 float valueAt(uint64_t offset) {
   return float(offset) + 0.5f;
 }

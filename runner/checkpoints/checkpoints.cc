@@ -35,7 +35,7 @@ constexpr kj::StringPtr EVENTS = "events.jsonl"_kj;
 constexpr kj::StringPtr SET_ASIDE = ".refused"_kj;
 constexpr uint64_t MANIFEST_BYTES_MAX = 1 << 24;
 constexpr uint SHA256_DIGITS = 64;
-// Of files that are written at the same time.
+// How many files writeFiles() holds open at a time.
 constexpr uint OPEN_FILES_MAX = 64;
 
 kj::String pathOf(const RunFolder& folder, uint64_t step) {
@@ -45,13 +45,13 @@ kj::String pathOf(const RunFolder& folder, uint64_t step) {
 // Returns the steps of the folders of checkpoints, whole or not, the newest first.
 kj::Vector<uint64_t> stepsIn(const RunFolder& folder) {
   kj::Vector<uint64_t> steps;
-  // Only a folder that is not there has no checkpoints. A link to a folder is as good as a folder,
-  // and one that cannot be read is an error.
+  // Only a missing folder means that there are no checkpoints. A link to a folder is followed, and
+  // a folder that cannot be read is an error.
   if (::access(folder.checkpoints().cStr(), F_OK) != 0 && errno == ENOENT) return steps;
   for (auto& name: foldersIn(folder.checkpoints())) {
     if (!name.startsWith(PREFIX)) continue;
     KJ_IF_MAYBE(step, parseWhole(name.slice(PREFIX.size()))) {
-      // Not names such as step-007.
+      // Ignores names such as step-007.
       if (kj::str(PREFIX, *step) == name) steps.add(*step);
     }
   }
@@ -69,7 +69,7 @@ void removeCheckpoint(kj::StringPtr path) {
   ::rmdir(path.cStr());
 }
 
-// Syncs the folders above `path`, which may be new, where that is possible.
+// Syncs the folders above `path`, because they may be new. Ignores folders that cannot be synced.
 void syncAbove(kj::StringPtr path) {
   for (size_t end = path.size(); end-- > 0;) {
     if (path[end] != '/') continue;
@@ -79,7 +79,7 @@ void syncAbove(kj::StringPtr path) {
   if (!path.startsWith("/")) kj::runCatchingExceptions([&]() { syncPath("."); });
 }
 
-// Returns the files as they are in `folder` then.
+// Writes the files to `folder`. Returns their sizes and checksums.
 kj::Array<FileExtent> writeFiles(kj::StringPtr folder, kj::ArrayPtr<const CheckpointFile> files) {
   kj::Vector<FileExtent> extents;
   kj::Vector<kj::Own<WholeFile>> written;
@@ -102,7 +102,7 @@ kj::Array<FileExtent> writeFiles(kj::StringPtr folder, kj::ArrayPtr<const Checkp
   return extents.releaseAsArray();
 }
 
-// Whether a manifest may name this file: one that lies beside it.
+// Whether a manifest may name this file, which must be in the manifest's own folder.
 bool isFileName(kj::StringPtr name) {
   bool isPlain = name.size() > 0 && name[0] != '.';
   for (char c: name) {
@@ -112,7 +112,8 @@ bool isFileName(kj::StringPtr name) {
   return isPlain;
 }
 
-// Returns the sum of a manifest with this text, which holds `sum` or what stands in its place.
+// Returns the checksum of a manifest with this text, leaving out `sum`: the checksum in the text,
+// or its placeholder.
 kj::String sumOf(kj::StringPtr text, kj::StringPtr sum) {
   auto found =
       static_cast<const char*>(::memmem(text.begin(), text.size(), sum.begin(), sum.size()));
@@ -123,7 +124,7 @@ kj::String sumOf(kj::StringPtr text, kj::StringPtr sum) {
   return kj::encodeHex(hash.finish());
 }
 
-// Whether the folder is a checkpoint. What a killed process has left has no manifest.
+// Whether the folder is a checkpoint. An unfinished checkpoint of a killed process has no manifest.
 bool hasManifest(kj::StringPtr path) {
   return ::access(kj::str(path, "/", MANIFEST).cStr(), F_OK) == 0 || errno != ENOENT;
 }
@@ -149,8 +150,8 @@ bool hasCheckpoints(const RunFolder& folder) {
   return false;
 }
 
-// Returns the codec of all manifests, for all threads. To make one takes longer than to parse a
-// manifest.
+// Returns the codec of all manifests, which all threads share. Making one takes longer than parsing
+// a manifest.
 const capnp::JsonCodec& codecOfManifests() {
   static const auto codec = []() {
     auto made = kj::heap<capnp::JsonCodec>();
@@ -177,7 +178,7 @@ kj::String otherFormat(Manifest::Reader manifest) {
       manifest.getVersion(), ", and this program reads format ", CHECKPOINT_FORMAT);
 }
 
-// Whether a manifest there says that its checkpoint ends an epoch.
+// Whether the folder has a manifest, and it says that the checkpoint ends an epoch.
 bool endsEpoch(kj::StringPtr path) {
   capnp::MallocMessageBuilder message;
   auto manifest = message.initRoot<Manifest>();
@@ -200,9 +201,9 @@ void check(kj::StringPtr folder, Manifest::File::Reader file) {
   }
 }
 
-// Returns the sum of the events of a run up to a checkpoint.
+// Returns the checksum of a run's events up to a checkpoint.
 uint32_t sumOfEvents(GrowingFiles& logs, uint64_t bytes) {
-  // A run without events has no file of them.
+  // A run without events has no events.jsonl.
   if (bytes == 0) return 0;
   return logs.sumOf(EVENTS, bytes, "the run's events.jsonl");
 }
@@ -213,7 +214,7 @@ void set(Manifest::File::Builder target, const FileExtent& file) {
   target.setCrc32(file.crc32);
 }
 
-// Begins the folder of a checkpoint anew. An earlier attempt may have left a part of it.
+// Prepares the folder of a checkpoint. An earlier attempt may have left an unfinished one.
 void beginFolder(kj::StringPtr path) {
   makeFolders(path);
   ::unlink(kj::str(path, "/", MANIFEST).cStr());
@@ -244,7 +245,7 @@ uint64_t setFiles(Manifest::Builder manifest, kj::ArrayPtr<const FileExtent> fil
   return bytes;
 }
 
-// Brings the events that a run goes on from to the disk.
+// Syncs the events that belong to the checkpoint to the disk, and checks them.
 void syncEvents(const RunFolder& folder, const SavedPoint& point, GrowingFiles& logs) {
   logs.sync(EVENTS);
   if (sumOfEvents(logs, point.events_bytes) != point.events_crc32) {
@@ -253,7 +254,7 @@ void syncEvents(const RunFolder& folder, const SavedPoint& point, GrowingFiles& 
   }
 }
 
-// Notes the logs with their sums, if all of them can be read.
+// Records the logs with their checksums, if all of them can be read.
 void setLogs(Manifest::Builder manifest, const LogExtents& logs, GrowingFiles& files) {
   manifest.setLogStyle(logs.style);
   auto list = manifest.initLogs(logs.files.size());
@@ -263,12 +264,12 @@ void setLogs(Manifest::Builder manifest, const LogExtents& logs, GrowingFiles& f
       set(list[i], {kj::str(file.name), file.bytes, files.sumOf(file.name, file.bytes, file.name)});
     }
   };
-  // They can be made again.
+  // Without this list, --resume makes the logs again from the events.
   if (kj::runCatchingExceptions(note) != nullptr) manifest.initLogs(0);
 }
 
-// Brings the name of the checkpoint's folder to the disk, and with the run's first checkpoint those
-// of the folders above.
+// Syncs the name of the checkpoint's folder to the disk. For the run's first checkpoint, also syncs
+// the names of the folders above.
 void syncNames(const RunFolder& folder, bool isFirst) {
   syncPath(folder.checkpoints());
   if (!isFirst) return;
@@ -279,15 +280,15 @@ void syncNames(const RunFolder& folder, bool isFirst) {
 // Writes the manifest, which makes the folder a checkpoint.
 void seal(kj::StringPtr path, Manifest::Builder manifest) {
   auto text = [&]() { return kj::str(codecOfManifests().encode(manifest), "\n"); };
-  // As long as the sum, so that the lines of the text are broken at the same places.
+  // The placeholder is as long as a checksum, so that the encoder breaks lines at the same places.
   auto noSum = kj::str(kj::repeat('0', SHA256_DIGITS));
   manifest.setSha256(noSum);
   manifest.setSha256(sumOf(text(), noSum));
   writeWhole(kj::str(path, "/", MANIFEST), text());
 }
 
-// Of the checkpoints up to `newest`, keeps the newest `keep`, and the newest that ends an epoch.
-// Removes all others, and what killed processes have left.
+// Of the checkpoints up to step `newest`, keeps the newest `keep` and the newest that ends an
+// epoch. Removes all others, and unfinished ones that killed processes have left.
 void removeOld(const RunFolder& folder, uint64_t newest, uint keep) {
   uint kept = 0;
   bool hasEnd = false;
@@ -320,8 +321,7 @@ bool isLogName(kj::StringPtr name) {
   return false;
 }
 
-// Returns the logs without any file if the manifest names something that is not a log. The logs are
-// then made anew.
+// Returns no files if the manifest names something that is not a log. The logs are then made again.
 LogExtents logsOf(Manifest::Reader manifest) {
   LogExtents logs{kj::str(manifest.getLogStyle()), nullptr};
   kj::Vector<FileExtent> files;
@@ -352,7 +352,7 @@ kj::String shardPartName(uint shard) {
 uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
     kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingFiles& logs) {
   auto path = pathOf(folder, point.step);
-  // Whoever wrote one before has synced the folders above.
+  // The process that wrote the first checkpoint has synced the folders above.
   bool isFirst = !hasCheckpoints(folder);
   beginFolder(path);
   KJ_ON_SCOPE_FAILURE(removeCheckpoint(path));
@@ -378,7 +378,7 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
   if (sumOf(text, manifest.getSha256()) != manifest.getSha256()) {
     configs::fail("its manifest is damaged: its checksum does not match");
   }
-  // A double holds every whole number up to this one.
+  // A double can represent every whole number up to this one.
   constexpr double EVENTS_BYTES_MAX = 1ull << 53;
   double events_bytes = manifest.getEventsBytes();
   if (!(events_bytes >= 0 && events_bytes <= EVENTS_BYTES_MAX)) {

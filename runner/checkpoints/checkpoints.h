@@ -35,14 +35,18 @@ struct CheckpointFile {
   kj::Array<kj::ArrayPtr<const kj::byte>> pieces;
 };
 
-// Writes a checkpoint to `folder`, as the folder checkpoints/step-<step>. The manifest, with a
-// checksum of each other file, of the events so far and of the logs so far, is written last: a
-// folder without a manifest is not a checkpoint. When the call returns, all files of the checkpoint
-// and the events are on the disk. Then removes all but the newest `keep` checkpoints, and what
-// killed processes have left. The newest checkpoint that ends an epoch stays in any case. `logs`
-// are those of the run's folder: the same object for all checkpoints of a run. Returns the bytes
-// that it wrote. Throws with path, cause and way out if a file cannot be written, or if
-// events.jsonl does not hold what the run has written to it. The older checkpoints then stay.
+// Writes a checkpoint as the folder checkpoints/step-<step> in `folder`. The manifest is written
+// last: a folder without a manifest is not a checkpoint. It has checksums of all other files, and
+// of the events and logs so far. When the call returns, all files of the checkpoint and the events
+// are on the disk.
+//
+// Then removes all but the newest `keep` checkpoints, and unfinished ones that killed processes
+// have left. The newest checkpoint that ends an epoch always stays. `logs` are the logs in the
+// run's folder. Pass the same object for all checkpoints of a run. Returns the number of bytes
+// written.
+//
+// If a file cannot be written, or if events.jsonl does not hold what the run has written to it,
+// throws with the path, the cause and what to do. All older checkpoints then stay.
 uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
     kj::ArrayPtr<const CheckpointFile> files, uint keep, GrowingFiles& logs);
 
@@ -63,32 +67,32 @@ struct FoundCheckpoint {
 // caller can.
 FoundCheckpoint readCheckpoint(kj::StringPtr path);
 
-// Which checkpoints are looked for: those between two steps, or only those between two epochs.
+// Which checkpoints to look for: those after any step, or only those at the end of an epoch.
 enum class Standing { ANYWHERE, AT_EPOCH_END };
 
-// Returns the newest whole checkpoint of the run in `folder`. Null if it has none. Calls `refuse`
-// with a sentence for each newer one that is damaged, that another program or experiment has
-// written, or whose events are no longer in the folder. Without `digest`, it may belong to any
-// experiment. Leaves out those that stand elsewhere than `standing` says.
+// Returns the newest intact checkpoint of the run in `folder`, or null if it has none. Calls
+// `refuse` with a sentence for each newer checkpoint that is damaged, that another program or
+// experiment has written, or whose events are no longer in the folder. Without `digest`, the
+// checkpoint may belong to any experiment. With AT_EPOCH_END, ignores checkpoints within an epoch.
 kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
     kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse,
     Standing standing = Standing::ANYWHERE);
 
-// Returns a clause about the newest checkpoint that this program cannot use, but another version of
-// the program or another experiment file could: its manifest is intact, but states another format,
-// or another experiment than `digest`. Null if the run has no such checkpoint.
+// Returns a clause about the newest checkpoint that only another version of the program or another
+// experiment file could use: its manifest is intact, but states another format, or another
+// experiment than `digest`. Null if the run has no such checkpoint.
 kj::Maybe<kj::String> whyForeign(const RunFolder& folder, kj::StringPtr digest);
-// Returns a clause about a file of a checkpoint that the system does not let this process open, so
-// that the checkpoint may be intact all the same: "cannot open PATH: Permission denied". Null if
-// there is no such file.
+// Returns a clause about a file of a checkpoint that the system does not let this process open:
+// "cannot open PATH: Permission denied". Such a checkpoint may be intact. Null if there is no such
+// file.
 kj::Maybe<kj::String> whyUnreadable(const RunFolder& folder);
 
-// Gives the checkpoints that are newer than `kept` other names, so that the run can be continued
-// from there. If it is null, renames all, so that the run can begin again. Removes those that a
-// killed process has left unfinished. Throws with path and cause.
+// Renames the checkpoints that are newer than `kept`, so that the run can continue from `kept`. If
+// `kept` is null, renames all, so that the run can begin again. Removes checkpoints that a killed
+// process has left unfinished. Throws with path and cause.
 void setAsideAfter(const RunFolder& folder, kj::Maybe<const FoundCheckpoint&> kept);
 
-// Names of files.
+// Names of files in a checkpoint.
 constexpr kj::StringPtr CHECKPOINT_WEIGHTS = "weights.safetensors"_kj;
 kj::String workerPartName(uint rank);
 kj::String shardPartName(uint shard);

@@ -68,7 +68,7 @@ using tests::writeFile;
 
 constexpr kj::StringPtr DIGEST = "0123abcd"_kj;
 
-// The events of a run, which are more than its checkpoints cover.
+// The events of a run. They go beyond what its checkpoints cover.
 constexpr kj::StringPtr EVENTS =
     "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
     "abcdefghijklmnopqrstuvwxyzabcdefghijklmnop"_kj;
@@ -109,7 +109,7 @@ void asPlainUser(kj::FunctionParam<void()> check) {
   });
 }
 
-// What newestCheckpoint() says about a run.
+// The result of newestCheckpoint() for a run.
 struct Newest {
   kj::Maybe<FoundCheckpoint> found;
   kj::String refused;  // why it refused others
@@ -148,7 +148,7 @@ void forge(const RunFolder& folder, uint64_t step, kj::StringPtr from, kj::Strin
   writeFile(path, replaced(text, sum, io::sha256Hex(without.asBytes())));
 }
 
-TEST_CASE("checkpoints: the newest one is found, with all that was written") {
+TEST_CASE("checkpoints: the newest one is found, with everything that was written") {
   auto folder = newRun();
   CHECK(newestIn(folder).step() == 0);
   CHECK(writeAt(folder, 9) == 26);
@@ -167,7 +167,7 @@ TEST_CASE("checkpoints: the newest one is found, with all that was written") {
   CHECK(readFile(found.file(CHECKPOINT_WEIGHTS)) == "first second");
 }
 
-TEST_CASE("checkpoints: a link to a folder on another disk is as good as a folder") {
+TEST_CASE("checkpoints: a link to a folder on another disk works like a folder") {
   auto folder = newRun();
   writeAt(folder, 1);
   auto moved = kj::str(folder.path, "/moved");
@@ -251,7 +251,7 @@ TEST_CASE("checkpoints: if any file of one is cut short or missing, an older one
   CHECK(newestIn(folder).refused ==
         kj::str("the checkpoint ", pathAt(folder, 4),
             " is not used: its worker-0.safetensors cannot be read: No such file or directory"));
-  // A pipe that nobody writes to must not hold the program.
+  // The program must not block on a pipe that nobody writes to.
   KJ_SYSCALL(::mkfifo(pathAt(folder, 4, workerPartName(0)).cStr(), 0600));
   CHECK(contains(newestIn(folder).refused, "its worker-0.safetensors does not have 14 bytes"));
 }
@@ -366,7 +366,7 @@ TEST_CASE("whyForeign: names a checkpoint of another experiment or format, but n
   CHECK(whyForeign(folder, DIGEST) == nullptr);
 }
 
-TEST_CASE("whyUnreadable: names a file that the system does not open, but not one that is gone") {
+TEST_CASE("whyUnreadable: names a file that the system does not open, but not a missing one") {
   auto folder = newRun();
   CHECK(whyUnreadable(folder) == nullptr);
   writeAt(folder, 3);
@@ -515,7 +515,7 @@ TEST_CASE("checkpoints: after a sync of the events has failed, the next one writ
   CHECK(attempt(5, false) == kj::str(EVENTS, "|"));
   CHECK(attempt(6, false) == "|");
   CHECK(readFile(folder.events()) == EVENTS);
-  // What is on the disk is not written again.
+  // Data that are already on the disk are not written again.
   LineFile(folder.events()).append("more");
   seen.clear();
   syncFails = true;
@@ -523,7 +523,7 @@ TEST_CASE("checkpoints: after a sync of the events has failed, the next one writ
   CHECK(attempt(8, false) == "more\n|");
 }
 
-TEST_CASE("checkpoints: none is written if the events are not what the run has written") {
+TEST_CASE("checkpoints: none is written if the file of events has changed since the run wrote it") {
   auto folder = newRun();
   GrowingFiles logs(folder.path);
   writeCheckpoint(folder, pointAt(3), nullptr, 1, logs);

@@ -42,7 +42,7 @@ float floatOf(double value) {
   return float(value);
 }
 
-// Values may stand at any address.
+// The values may be unaligned.
 template <typename T>
 void convert(kj::ArrayPtr<const kj::byte> values, kj::ArrayPtr<float> to) {
   KJ_REQUIRE(values.size() == to.size() * sizeof(T), values.size(), to.size());

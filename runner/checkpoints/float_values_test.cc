@@ -11,7 +11,7 @@
 namespace runner {
 namespace {
 
-// Returns the values as floats, from an odd address.
+// Reads the values from an odd address, and returns them as floats.
 template <typename T, size_t count>
 kj::Array<float> floatsOf(kj::StringPtr type, const T (&values)[count]) {
   auto bytes = kj::heapArray<kj::byte>(1 + sizeof(values));
@@ -23,14 +23,14 @@ kj::Array<float> floatsOf(kj::StringPtr type, const T (&values)[count]) {
   return floats;
 }
 
-TEST_CASE("Float values: float32 stays as it is") {
+TEST_CASE("Float values: float32 stays unchanged") {
   auto floats = floatsOf("F32", {1.5f, -0.1f, 1e-40f});
   CHECK(floats[0] == 1.5f);
   CHECK(floats[1] == -0.1f);
   CHECK(floats[2] == 1e-40f);
 }
 
-TEST_CASE("Float values: float64 is rounded, and what no float can hold becomes infinite") {
+TEST_CASE("Float values: float64 is rounded, and values too large for a float become infinite") {
   double most = std::numeric_limits<float>::max();
   auto floats = floatsOf("F64", {0.1, 1 + 1e-12, most, 1e39, -1e300, double(INFINITY), 1e-60});
   CHECK(floats[0] == 0.1f);

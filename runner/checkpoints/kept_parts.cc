@@ -17,7 +17,7 @@ kj::Array<Note> notesOf(const FoundContents& contents) {
   };
 }
 
-// What the head of a file says of some arrays, and the values of these.
+// Some arrays of a file: their entries in the header, and their values.
 struct Arrays {
   kj::Vector<Tensor> tensors;
   Bytes values;

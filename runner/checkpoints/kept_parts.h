@@ -1,5 +1,5 @@
-// runner/checkpoints/kept_parts.h: parts as a checkpoint keeps them, without the parameters that
-// its file of weights has, too. Pure.
+// runner/checkpoints/kept_parts.h: parts as a checkpoint stores them, without the parameters that
+// its file of weights also has. Pure.
 #pragma once
 
 #include <kj/array.h>
@@ -11,8 +11,8 @@ namespace runner {
 
 using kj::uint;
 
-// The last array of a shard's part: its share of the parameters. The file of the part lacks this
-// array if the workers compute with the same values. The file of weights has them then.
+// The last array of a shard's part: its share of the parameters. If the workers compute with the
+// same values, the file of weights has them, and the part's file lacks this array.
 constexpr kj::StringPtr SHARD_VALUES = "shard.values"_kj;
 
 // A part without its last array, as a file.
@@ -33,8 +33,8 @@ struct WholePart {
   kj::Array<kj::ArrayPtr<const kj::byte>> pieces;
 };
 
-// Returns the whole part of `shard` from its file, and from the file of weights if its values are
-// there. Throws if they are not.
+// Returns the whole part of `shard`. Takes its values from the file of weights if the part's own
+// `file` lacks them. Throws if neither has them.
 WholePart wholeShard(kj::ArrayPtr<const kj::byte> file, kj::ArrayPtr<const kj::byte> weights,
     const rpc::Placement& placement, uint shard);
 

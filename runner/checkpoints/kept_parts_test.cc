@@ -56,7 +56,7 @@ struct Parameters {
   }
 };
 
-TEST_CASE("wholeShard: puts the part together that withoutLast() was given, byte by byte") {
+TEST_CASE("wholeShard: restores the part that withoutLast() has shortened, byte by byte") {
   for (uint shards: {1u, 2u, 3u}) {
     CAPTURE(shards);
     Parameters parameters(shards);

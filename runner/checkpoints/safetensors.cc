@@ -30,7 +30,7 @@ Fields fieldsOf(capnp::JsonValue::Reader value) {
   return value.getObject();
 }
 
-// Returns a whole number that JSON has as a double. Errors say which `field` it stands in.
+// Converts a double from JSON to a whole number. Errors name its `field`.
 uint64_t wholeNumber(capnp::JsonValue::Reader value, kj::StringPtr field) {
   constexpr double MOST = 1ull << 53;
   double number = value.isNumber() ? value.getNumber() : -1;

@@ -27,8 +27,8 @@ struct Note {
   kj::String text;
 };
 
-// Returns what stands in front of the values. With its padding, these begin at a multiple of 8
-// bytes. The tensors follow in the given order.
+// Returns the bytes that precede the values in a file. They are padded, so that the values begin at
+// a multiple of 8 bytes. The values of the tensors must follow in the given order.
 kj::Array<kj::byte> safetensorsHead(
     kj::ArrayPtr<const Note> notes, kj::ArrayPtr<const Tensor> tensors);
 
@@ -44,8 +44,7 @@ struct FoundTensor {
 // cause if the bytes are not such a file, or are cut short. The result refers to `bytes`.
 kj::Array<FoundTensor> tensorsIn(kj::ArrayPtr<const kj::byte> bytes);
 
-// Returns how many bytes a value of this type has. Throws if no tensor that tensorsIn() returns has
-// it.
+// Returns how many bytes a value of this type has. Throws for a type that tensorsIn() refuses.
 uint64_t bytesPerValue(kj::StringPtr type);
 
 // Returns the shape "64,3" as "64×3". With a comma it would look like a number.

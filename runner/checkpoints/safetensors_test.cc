@@ -14,7 +14,7 @@ namespace {
 using kj::uint;
 using tests::contains;
 
-// Returns a file with this header, followed by so many bytes of values.
+// Returns a file with this header, followed by the given number of bytes of values.
 kj::Array<kj::byte> fileWith(kj::StringPtr header, size_t values_bytes = 0) {
   auto file = kj::heapArray<kj::byte>(8 + header.size() + values_bytes);
   for (uint i = 0; i < 8; i++) file[i] = kj::byte(uint64_t(header.size()) >> (8 * i));
@@ -23,7 +23,7 @@ kj::Array<kj::byte> fileWith(kj::StringPtr header, size_t values_bytes = 0) {
   return file;
 }
 
-// Returns what tensorsIn() says about a file with this header. Empty if it accepts the file.
+// Returns the error of tensorsIn() about a file with this header. Empty if it accepts the file.
 kj::String complaintAbout(kj::StringPtr header, size_t values_bytes = 0) {
   auto file = fileWith(header, values_bytes);
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { tensorsIn(file); })) return reasonOf(*e);
@@ -80,7 +80,7 @@ TEST_CASE("safetensors: a file with bytes after its last value is refused") {
       tensorsIn(longer), doctest::Contains("the tensors in its header overlap, or leave bytes"));
 }
 
-TEST_CASE("safetensors: a file with any flipped bit is refused, or its tensors lie within it") {
+TEST_CASE("safetensors: a file with any flipped bit is refused, or its tensors are within it") {
   auto file = smallFile();
   auto values = KJ_ASSERT_NONNULL(valuesIn(file));
   size_t accepted = 0;
@@ -109,7 +109,7 @@ TEST_CASE("safetensors: a file with any flipped bit is refused, or its tensors l
   CHECK(accepted >= 28 * 8);
 }
 
-TEST_CASE("safetensors: a header that lies about offsets, sizes or shapes is refused") {
+TEST_CASE("safetensors: a header with wrong offsets, sizes or shapes is refused") {
   struct Case {
     kj::StringPtr entry;
     kj::StringPtr complaint;
@@ -157,7 +157,7 @@ TEST_CASE("safetensors: a header that lies about offsets, sizes or shapes is ref
         complaintAbout(kj::str("{", each.entry, "}"), 8));
   }
   CHECK(complaintAbout(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8) == "");
-  // Other programs may list tensors in another order than that of their values.
+  // Other programs may list tensors in an order that differs from the order of their values.
   CHECK(complaintAbout(R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},)"
                        R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
             8) == "");

@@ -30,8 +30,8 @@ SavedFile readSavedFile(kj::StringPtr path) {
   return {kj::str(path.slice(begin)), kj::mv(bytes), kj::mv(arrays)};
 }
 
-// Finds out where each key of the network lies in flat arrays, by the files in `folder`. Without
-// them, the commands say less.
+// Finds out from the files in `folder` where each key of the network is in flat arrays. Without
+// these files, the commands can say less.
 void findKeys(SavedFiles& saved, kj::StringPtr folder) {
   kj::runCatchingExceptions([&]() {
     saved.weights = readSavedFile(kj::str(folder, "/", CHECKPOINT_WEIGHTS));

@@ -24,17 +24,18 @@ struct SavedFiles {
   kj::String path;
   kj::Maybe<FoundCheckpoint> checkpoint;  // null for a single file
   kj::Array<SavedFile> files;
-  // The file of weights in that folder, which tells where each key of the network lies in the flat
+  // The file of weights in that folder, which says where each key of the network is in the flat
   // arrays. Null if the folder has no such file, or if the file cannot be read.
   kj::Maybe<SavedFile> weights;
-  // How many bytes of its values are parameters. Moving statistics follow. 0: not known.
+  // How many bytes of the values in `weights` are parameters. Moving statistics follow them. 0:
+  // unknown.
   uint64_t parameters_bytes = 0;
 };
 
-// Reads what `path` names: a file of weights, a part of a checkpoint, a checkpoint, or a run: its
-// newest checkpoint, or its final weights if it has no checkpoint. Calls `refuse` as
-// newestCheckpoint() does. Throws, with the path, if it is none of them, or is damaged. The files
-// are mapped, so that they need little memory: see io::mapFile().
+// Reads what `path` names: a file of weights, a part of a checkpoint, a checkpoint, or a run. Of a
+// run, reads the newest checkpoint, or the final weights if it has no checkpoint. Calls `refuse` as
+// newestCheckpoint() does. Throws, with the path, if `path` is something else or is damaged. The
+// files are mapped, so that they need little memory: see io::mapFile().
 SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String why)> refuse);
 
 // Returns `array` in pieces, one per key of the network, if `saved` knows its keys, and if it has
@@ -42,7 +43,7 @@ SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String 
 // returns one piece: the whole array, with an empty name.
 kj::Array<FoundTensor> piecesByKey(const FoundTensor& array, const SavedFiles& saved);
 
-// Whether an array of a checkpoint holds times or traffic. They differ from run to run, also where
+// Whether an array of a checkpoint holds times or traffic. These differ from run to run even if
 // everything else is equal.
 bool isMeasured(const FoundTensor& array);
 

@@ -78,7 +78,7 @@ TEST_CASE("readSavedFiles: a run without a checkpoint stands for its final weigh
   CHECK(saved.files.size() == 1);
 }
 
-TEST_CASE("readSavedFiles: what is not a checkpoint is refused, with its path") {
+TEST_CASE("readSavedFiles: anything that is not a checkpoint is refused, with its path") {
   RunFolder run{tests::newFolder()};
   auto complaint = [&](kj::StringPtr path) {
     kj::Vector<kj::String> refused;

@@ -1,4 +1,5 @@
-// runner/checkpoints/saved_part.h: what one role, or one shard, keeps from step to step, as a file.
+// runner/checkpoints/saved_part.h: the state that one role, or one shard, keeps from step to step,
+// as a file.
 #pragma once
 
 #include <kj/array.h>
@@ -11,8 +12,8 @@
 
 namespace runner {
 
-// Copies the bytes from `offset` on to `target`, from `pieces` that follow each other. `target`
-// must not reach beyond their end.
+// Fills `target` with the bytes that begin at `offset` in the concatenation of `pieces`. There must
+// be enough of them.
 void copyPieces(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces, uint64_t offset,
     kj::ArrayPtr<kj::byte> target);
 
@@ -26,10 +27,10 @@ struct SavedPart {
   void copy(uint64_t offset, kj::ArrayPtr<kj::byte> target) const;
 };
 
-// Copies the arrays that are shown to it. For one part.
+// Copies the arrays that it visits into one part.
 class PartSaver final: public configs::StateVisitor {
 public:
-  // Reserves room for so many bytes of values, such as those of the last part.
+  // Reserves room for `expected_bytes` bytes of values, for example the size of the previous part.
   explicit PartSaver(uint64_t expected_bytes) { values.reserve(expected_bytes); }
 
   bool restores() const override { return false; }
@@ -43,8 +44,8 @@ private:
   kj::Vector<kj::byte> values;
 };
 
-// Overwrites the arrays that are shown to it with those of a part. Throws if the part has no array
-// of that name, type and size, or was damaged.
+// Overwrites the arrays that it visits with those of a part. Throws if the part has no array of
+// that name, type and size, or was damaged.
 class PartLoader final: public configs::StateVisitor {
 public:
   // `bytes` must outlive it.
@@ -53,13 +54,13 @@ public:
   bool restores() const override { return true; }
   void visit(
       kj::StringPtr name, Type type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) override;
-  // Whether the part has an array of this name that nobody has asked for yet.
+  // Whether the part has an array of this name that has not been visited yet.
   bool has(kj::StringPtr name) const { return tensors.find(name) != nullptr; }
-  // Throws if the part has arrays that nobody has asked for. Call it last.
+  // Throws if the part has arrays that were not visited. Call it last.
   void finish() const;
 
 private:
-  kj::HashMap<kj::String, FoundTensor> tensors;  // those that nobody has asked for yet
+  kj::HashMap<kj::String, FoundTensor> tensors;  // those that have not been visited yet
 };
 
 }  // namespace runner

@@ -39,7 +39,7 @@ kj::Array<kj::byte> saved(T& object) {
   return bytes;
 }
 
-// Returns why `object` cannot be restored from a file. Empty if it can.
+// Returns the error if `object` cannot be restored from a file. Empty if it can.
 template <typename T>
 kj::String whyNotRestored(T& object, kj::ArrayPtr<const kj::byte> bytes) {
   auto restore = [&]() {
@@ -133,7 +133,7 @@ TEST_CASE("SavedPart: two arrays with one name are neither saved nor restored") 
   CHECK_THROWS_WITH(PartLoader{file}, doctest::Contains("it has `twice` twice"));
 }
 
-TEST_CASE("SavedPart: what is not a part is refused") {
+TEST_CASE("SavedPart: a file that is not a part is refused") {
   Keeper keeper;
   kj::byte few[] = {1, 2, 3};
   CHECK(whyNotRestored(keeper, kj::arrayPtr(few, 3)) == "it is cut short");

@@ -14,21 +14,21 @@ using kj::uint;
 // Returns the shape of a key's tensor in a file of weights: "64,3,5,5".
 kj::String shapeOf(const nn::Key& key, const nn::Graph& graph);
 
-// Returns what stands in front of the values in a file of weights. `notes` go into the metadata,
+// Returns the bytes that precede the values in a file of weights. `notes` go into the metadata,
 // beside the digest.
 kj::Array<kj::byte> weightsHead(
     const nn::Graph& graph, kj::StringPtr digest, kj::ArrayPtr<const Note> notes = nullptr);
 
 // Writes the flat arrays to `path` in the safetensors format, as float32. There is one tensor per
 // key and one per statistic, under their names. Conv weights are O×I×H×W. `digest` (of the
-// experiment) and `notes` go into the metadata. Atomic. Returns the sha256 of all values as they
-// stand in the file, parameters first.
+// experiment) and `notes` go into the metadata. Replaces the file atomically. Returns the sha256 of
+// all values in the order of the file, parameters first.
 kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPtr digest,
     kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics,
     kj::ArrayPtr<const Note> notes = nullptr);
 
 // Returns why the file at `path` is not the one for which writeWeights() returned `sha256`: it is
-// gone, cut off, or holds other values. Null if it is that file.
+// missing, cut off, or holds other values. Null if it is that file.
 kj::Maybe<kj::String> whyNotWeights(kj::StringPtr path, kj::StringPtr sha256);
 
 }  // namespace runner

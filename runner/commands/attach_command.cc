@@ -28,7 +28,7 @@ kj::MainFunc AttachCommand::getMain() {
 Validity AttachCommand::attach() {
   auto folder = launchedRun(path, commandLine);
   // Ctrl-C ends this command and not the run.
-  endAtInterrupt(kj::str("\nleft ", folder.path, ", which goes on. `runner attach ", folder.path,
+  endAtInterrupt(kj::str("\nleft ", folder.path, ", which continues. `runner attach ", folder.path,
       "` follows it again, and `runner stop ", folder.path, "` ends it\n"));
   kj::UnixEventPort::captureChildExit();
   auto io = kj::setupAsyncIo();

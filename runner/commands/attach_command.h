@@ -6,7 +6,7 @@
 
 namespace runner {
 
-// Follows a run or a sweep that goes on, and returns its exit code.
+// Follows a running run or sweep, and ends with its exit code.
 class AttachCommand {
 public:
   // The command line must outlive this object.

@@ -24,7 +24,7 @@ kj::Promise<int> Course::nextSignal() {
   for (int signal: signals) {
     auto received =
         io.unixEventPort.onSignal(signal).then([](siginfo_t&& info) { return info.si_signo; });
-    // The signal must be noticed at once, not only when the other promises are gone.
+    // The signal must be noticed immediately, not only once the other promises have been dropped.
     next = next.exclusiveJoin(received.eagerlyEvaluate(nullptr));
   }
   return next;

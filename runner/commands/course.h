@@ -13,11 +13,11 @@ struct Course {
   kj::Array<int> signals;
   kj::AsyncIoContext io;
 
-  // Returns false if a signal comes before `promise` resolves. Calls `interrupted` with the reason
-  // in that case, and then drops `promise`, which takes down its work.
+  // Returns false if a signal comes before `promise` resolves. In that case, calls `interrupted`
+  // with the reason, and then drops `promise`, which cancels its work.
   //
-  // With `wrapUp`, first waits for the promise that it returns, but not beyond a second signal.
-  // `promise` goes on meanwhile, and if it resolves, the result is true.
+  // With `wrapUp`, first waits for the promise that `wrapUp` returns, or for a second signal.
+  // Meanwhile `promise` continues, and if it resolves, the result is true.
   bool endsUninterrupted(kj::Promise<void> promise, kj::Function<void(kj::StringPtr)> interrupted,
       kj::Maybe<kj::Function<kj::Promise<void>()>> wrapUp = nullptr);
 

@@ -286,7 +286,7 @@ private:
     return true;
   }
 
-  // Returns the records to choose from. If there is none, ends the program.
+  // Returns the records to choose from. Ends the program if there are none.
   kj::Array<uint64_t> recordsOf(
       const io::RecordDb& db, io::RecordReader& reader, kj::ArrayPtr<const kj::String> names) {
     kj::Vector<uint64_t> found;
@@ -322,7 +322,7 @@ private:
   static bool isOfClass(
       io::RecordReader& reader, uint64_t index, kj::ArrayPtr<const kj::String> labels) {
     bool is = false;
-    // A bad record is not shown. `runner data verify` names it.
+    // Bad records are skipped. `runner data verify` names them.
     kj::runCatchingExceptions([&]() {
       auto label = kj::str(reader.read(index).label);
       for (auto& each: labels) is = is || each == label;

@@ -13,11 +13,11 @@ namespace runner {
 
 namespace {
 
-// Columns of narrow terminals.
+// The columns that narrow terminals show.
 constexpr kj::StringPtr IMPORTANT[] = {
     "array"_kj, "key"_kj, "values that differ"_kj, "first"_kj, "largest difference"_kj};
 
-// What was found while two paths are compared.
+// The results so far of the comparison of two paths.
 struct Found {
   // Sentences about what only one of them has, or what cannot be compared value by value.
   kj::Vector<kj::String> sentences;

@@ -26,7 +26,7 @@ namespace {
 
 // Decimals of losses and accuracies, as in the table of a run.
 constexpr uint DECIMALS = 6;
-// Of probabilities, below images.
+// Decimals of the probabilities below images.
 constexpr uint SHORT_DECIMALS = 3;
 
 constexpr uint TOP_K = 5;
@@ -43,12 +43,12 @@ kj::String classesOf(const TrainedModel& model) {
   return kj::str(kj::strArray(names, ", "), model.graph.classes > SHOWN ? ", …" : "");
 }
 
-// In place of the label of a name that several classes have.
+// Stands for the label of a name that several classes share.
 constexpr int32_t SEVERAL = -2;
 
 // Returns the files below `folder` with their labels: the first folder has the name of a class, or
-// its number. A `/` in the name of a class is a `_` in that of its folder. Files that are in no
-// such folder are left out.
+// its number. A `/` in the name of a class is a `_` in that of its folder. Leaves out files that
+// are not in such a folder.
 kj::Array<ImageFileName> labelledByFolder(const TrainedModel& model, kj::StringPtr folder,
     kj::ArrayPtr<ImageFileName> files, kj::FunctionParam<void(kj::StringPtr)> leftOut) {
   kj::Vector<ImageFileName> labelled;
@@ -58,7 +58,7 @@ kj::Array<ImageFileName> labelledByFolder(const TrainedModel& model, kj::StringP
     for (char& c: name) c = c == '/' ? '_' : c;
     labels.upsert(kj::mv(name), int32_t(label), [](int32_t& first, int32_t&&) { first = SEVERAL; });
   }
-  // The name of a class counts before the number of another one.
+  // If a folder's name is both the name of a class and the number of another, the name counts.
   for (uint label = 0; label < model.graph.classes; label++) {
     labels.upsert(kj::str(label), int32_t(label), [](int32_t&, int32_t&&) {});
   }
@@ -66,7 +66,7 @@ kj::Array<ImageFileName> labelledByFolder(const TrainedModel& model, kj::StringP
   for (auto& file: files) {
     auto inside = file.path.slice(begin);
     KJ_IF_MAYBE(slash, inside.findFirst('/')) {
-      // The names in a file of weights are UTF-8, but that of a folder may hold any bytes.
+      // The class names in a file of weights are UTF-8, but a folder's name may hold any bytes.
       auto name = inUtf8(kj::heapString(inside.slice(0, *slash)));
       constexpr int32_t UNKNOWN = -1;
       auto label = labels.find(name).orDefault(UNKNOWN);

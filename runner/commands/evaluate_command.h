@@ -14,7 +14,7 @@ public:
   kj::MainFunc getMain();
 
 private:
-  // Images with what the network makes of them.
+  // Images with the network's predictions for them.
   struct Judged {
     const TrainedModel& model;
     const Judgement& judgement;
@@ -23,8 +23,7 @@ private:
   };
 
   Validity evaluate();
-  // Set the default values of --worst and --top. Return why the given values are wrong. Null if
-  // they are right.
+  // Set the default values of --worst and --top. Return why the given values are wrong, or null.
   kj::Maybe<kj::String> chooseWorst();
   kj::Maybe<kj::String> chooseTopK(const TrainedModel& model);
   // Judges the images that the options name. Ends the process if there are none. The arguments must

@@ -19,14 +19,14 @@ namespace runner {
 
 namespace {
 
-// How tables and sentences are written.
+// Writes tables and sentences that fit the terminal.
 class Form {
 public:
   explicit Form(kj::Maybe<uint> columns): columns(columns) {}
 
   // `important` is as for fittedTable().
   kj::String table(const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important) const {
-    // More columns than any table takes.
+    // Wider than any table.
     constexpr uint ALL = 1 << 20;
     auto whole = fittedTable(table, important, ALL);
     KJ_IF_MAYBE(c, columns) {
@@ -125,7 +125,7 @@ uint64_t stateOf(const rpc::Updater& updater, const rpc::Placement& placement,
   return state;
 }
 
-// Returns what runs in each worker besides its program, if updates do.
+// Returns a line about the code that updates parameters in each worker. Empty if servers do it.
 kj::String ownUpdates(
     const Experiment& experiment, const ModelFacts& facts, const rpc::Placement& placement) {
   KJ_IF_MAYBE(own, experiment.kvstore.mode->ownUpdates()) {
@@ -177,7 +177,7 @@ kj::String bits(const Experiment& experiment) {
   return kj::str();
 }
 
-// What the precision "auto" is on this machine, or a better precision.
+// Returns what the precision "auto" means on this machine, or advises a better precision.
 kj::String precision(const Experiment& experiment, const nn::Graph& graph) {
   auto level = nn::instructionSet();
   if (experiment.train.precision == nn::Precision::AUTO) {
@@ -202,7 +202,7 @@ kj::String memory(const Lowered& program) {
   KJ_UNREACHABLE;
 }
 
-// `itself`: the worker's program updates its parameters, and there is no shard.
+// `itself`: the worker's program updates its own parameters, and there is no shard.
 kj::String store(const Experiment& experiment, const ModelFacts& facts,
     const kj::Maybe<Links>& links, bool itself, const Form& form) {
   auto& graph = facts.graph;

@@ -19,7 +19,8 @@ namespace runner {
 kj::String explain(const LoadedExperiment& loaded, const kj::Maybe<Links>& links = nullptr,
     kj::Maybe<uint> columns = nullptr);
 
-// The same for a sweep: its runs, each with its folder's name, then the plan of the first run.
+// Returns the same for a sweep: its runs, each with its folder's name, then the plan of the first
+// run.
 kj::String explain(const LoadedRuns& all, const kj::Maybe<Links>& links = nullptr,
     kj::Maybe<uint> columns = nullptr);
 

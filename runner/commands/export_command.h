@@ -20,7 +20,7 @@ private:
   bool foldsBatchNorms = false;
 
   Validity chooseFormat(kj::StringPtr word);
-  // Returns what is wrong with the options together. Null if nothing is.
+  // Returns which options contradict each other, or null.
   kj::Maybe<kj::String> misfit() const;
   Validity exportModel();
 };

@@ -14,15 +14,15 @@ namespace runner {
 
 namespace {
 
-// How often to look for more. Over a network file system, nothing announces it.
+// How often to look for new text. A network file system does not announce it.
 constexpr auto LOOK_INTERVAL = 200 * kj::MILLISECONDS;
-// How often to ask Slurm, whose controller serves many.
+// How often to ask Slurm. Its controller serves many users, so this is rare.
 constexpr auto QUEUE_INTERVAL = 2 * kj::SECONDS;
 // How many bytes show whether a file was cut: about two lines of a log.
 constexpr size_t LAST_BYTES = 256;
 
-// Returns the file in which the newest launcher of `folder` says what happens. Throws if it says
-// that to a terminal only.
+// Returns the file to which the newest launcher of `folder` writes its messages. Throws if it
+// writes them to a terminal only.
 kj::String spokenFileOf(const RunFolder& folder) {
   if (slurmJobOf(folder) != nullptr) return folder.output();
   KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
@@ -37,8 +37,8 @@ kj::String spokenFileOf(const RunFolder& folder) {
 
 }  // namespace
 
-// A file that was cut may have grown beyond `offset` again. Its new lines have other times, so they
-// have other bytes there.
+// A file that was cut may have grown beyond `offset` again. Its new lines have other times, so the
+// bytes before `offset` differ.
 bool GrowingFile::isAsBefore(int fd) const {
   char found[LAST_BYTES];
   auto count = ::pread(fd, found, last.size(), offset - last.size());
@@ -48,7 +48,7 @@ bool GrowingFile::isAsBefore(int fd) const {
 
 kj::String GrowingFile::more() {
   begunAnew = false;
-  // A network file system shows what others have written when a file is opened.
+  // A network file system may show other machines' writes only after the file is opened again.
   int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
   if (raw < 0 && errno == ENOENT) return nullptr;
   if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
@@ -98,7 +98,7 @@ kj::Promise<void> FollowedRun::follow() {
 }
 
 kj::Promise<void> FollowedRun::look() {
-  // Asked first, so that nothing is missing that was written before the end.
+  // This comes first, so that nothing is missed that was written before the end.
   bool isLast = isOver(isHeld(folder));
   printMore();
   if (isLast) {
@@ -113,7 +113,7 @@ bool FollowedRun::isOver(bool held) const {
   if (isGone) return true;
   if (held) return false;
   KJ_IF_MAYBE(code, lastExitCodeOf(folder)) {
-    // Only Slurm knows whether it is the cause of a bad end.
+    // Only Slurm knows whether it ended the run.
     return *code == OK || *code == MISSED || !hasAnswer;
   }
   return false;
@@ -134,7 +134,7 @@ kj::Promise<void> FollowedRun::watchQueue() {
             newest = kj::mv(each);
           }
         }
-        // look() is about to see that, and prints what is left.
+        // look() is about to notice the end, and prints the remaining text.
         if (isGone) return kj::NEVER_DONE;
         auto later = io.provider->getTimer().afterDelay(QUEUE_INTERVAL);
         return later.then([this]() { return watchQueue(); });

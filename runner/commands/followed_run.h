@@ -1,4 +1,4 @@
-// runner/commands/followed_run.h: follows a run that another process works on, by its files.
+// runner/commands/followed_run.h: follows another process's run by reading its files.
 #pragma once
 
 #include <kj/async-io.h>
@@ -15,10 +15,11 @@ class GrowingFile {
 public:
   explicit GrowingFile(kj::String path): path(kj::mv(path)) {}
 
-  // Returns what was appended to the file since the last call. Empty while there is no such file.
-  // If the file was cut since, returns all of it.
+  // Returns what was appended to the file since the last call. Empty while the file does not exist.
+  // If the file was truncated since, returns all of it.
   kj::String more();
-  // Whether the last call of more() found that the file was cut. It may have grown again since.
+  // Whether the last call of more() found that the file was truncated. It may have grown again
+  // since.
   bool hasBegunAnew() const { return begunAnew; }
 
   const kj::String path;
@@ -31,15 +32,15 @@ private:
   bool begunAnew = false;
 };
 
-// What a run writes for people. If the run goes back to a checkpoint, its log is cut.
+// A run's log for people. It is truncated when the run goes back to a checkpoint.
 class FollowedLog {
 public:
   explicit FollowedLog(kj::String path): file(kj::mv(path)) {}
 
-  // Returns what has come since the last call. In a log that has been cut, that is what stands
-  // behind the lines that have stayed.
+  // Returns what was added since the last call. After a truncation, that is the text behind the
+  // lines that remained.
   kj::String more();
-  // Whether the last call of more() found that the log was cut.
+  // Whether the last call of more() found that the log was truncated.
   bool wasCut() const { return file.hasBegunAnew(); }
 
 private:
@@ -47,7 +48,7 @@ private:
   kj::Vector<char> read;
 };
 
-// A run or a sweep of another process, or of a job of Slurm.
+// A run or a sweep of another process or of a Slurm job.
 class FollowedRun {
 public:
   // Follows from the beginning. `tasks` is how many tasks the job asks for, for messages. Throws
@@ -56,9 +57,9 @@ public:
   FollowedRun(RunFolder folder, kj::AsyncIoContext& io, kj::Maybe<uint> tasks = nullptr);
   KJ_DISALLOW_COPY(FollowedRun);
 
-  // Prints what the run says, until it is over. Says for what a job of Slurm waits. Call once.
+  // Prints the run's output until the run is over. Says what a Slurm job waits for. Call once.
   kj::Promise<void> follow();
-  // Prints what the run has said since the last look at its files.
+  // Prints the run's output since the last look at its files.
   void printMore();
 
   // Return how the run ended. Call them when it is over. reasonOfSlurm() is null if the run ended
@@ -79,11 +80,11 @@ private:
   SlurmQueue queue;
   FollowedLog said;
   GrowingFile messages;
-  kj::String message;          // the begin of a line of `messages`
+  kj::String message;          // the beginning of a line of `messages`
   bool isGone = false;         // no process of the job is left
   bool hasAnswer = true;       // whether Slurm has answered
-  kj::Maybe<SlurmJob> newest;  // what Slurm said last
-  kj::String told;             // the last sentence about the job
+  kj::Maybe<SlurmJob> newest;  // Slurm's last answer
+  kj::String told;             // the last sentence that was printed about the job
 };
 
 }  // namespace runner

@@ -8,7 +8,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("FollowedLog: of a log that was cut, gives only the lines that are new") {
+TEST_CASE("FollowedLog: after a log was truncated, returns only the new lines") {
   auto path = kj::str(::getenv("TEST_TMPDIR"), "/log.txt");
   FollowedLog log(kj::str(path));
   CHECK(log.more() == "");

@@ -16,7 +16,7 @@ namespace runner {
 
 namespace {
 
-// Columns of narrow terminals.
+// The columns that narrow terminals show.
 constexpr kj::StringPtr IMPORTANT[] = {
     "array"_kj, "shape"_kj, "min"_kj, "max"_kj, "mean"_kj, "finite"_kj};
 

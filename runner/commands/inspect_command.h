@@ -23,8 +23,8 @@ private:
   CommandLine& commandLine;
 };
 
-// Returns the run, checkpoint or file at `path`. If there is nothing of the kind, or if it is
-// damaged, prints why and ends the program.
+// Returns the run, checkpoint or file at `path`. If the path names nothing of the kind, or
+// something damaged, prints why and ends the program.
 SavedFiles readSavedOrEnd(kj::StringPtr path, CommandLine& commandLine);
 
 }  // namespace runner

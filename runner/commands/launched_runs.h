@@ -13,17 +13,17 @@ namespace runner {
 
 // Returns the folder that the argument RUN of a command names. `path` is the folder of a run, or
 // that of an experiment: then the result is its newest run, or `path` itself if its newest run is a
-// sweep. A run that goes on is newer than one that has ended. If there is no run, prints this with
-// the way out, and ends the program with WRONG_INPUT.
+// sweep. A running run counts as newer than one that has ended. If there is no run, says so and
+// what to do, and ends the program with WRONG_INPUT.
 RunFolder launchedRun(kj::StringPtr path, CommandLine& commandLine);
 
 // Whether `folder` is the folder of a sweep as a whole, and not of one of its runs.
 bool isSweep(const RunFolder& folder);
 
-// Whether a run was submitted to Slurm, and no process works on it or has finished it: it waits in
-// the queue, Slurm has removed it, or it ended badly. Only Slurm knows which.
+// Whether a run was submitted to Slurm, has not finished, and no process works on it. It may wait
+// in the queue, Slurm may have removed it, or it may have failed: only Slurm knows which.
 bool isQueued(const RunFolder& folder);
-// Returns the folders below `runs` whose lock a process has, and those of queued runs. Sweeps come
+// Returns the folders below `runs` that a process has locked, and those of queued runs. Sweeps come
 // before their runs. Links are left out. Calls `leftOut` with the reason for each folder below
 // `runs` that cannot be read. Throws if `runs` cannot be read.
 kj::Array<RunFolder> foldersAtWork(
@@ -31,10 +31,11 @@ kj::Array<RunFolder> foldersAtWork(
 
 // How a run or a sweep ended.
 struct LaunchEnd {
-  int exitCode;     // of its launcher. If that was killed and recorded none, RUN_FAILED
+  int exitCode;     // of its launcher. RUN_FAILED if the launcher was killed and recorded none
   kj::String text;  // "finished", "failed: …", "interrupted: …"
 };
-// Call it when nobody has the lock of `folder`. Throws if the events of the run cannot be read.
+// Returns how the run in `folder` ended. Nobody may hold the folder's lock. Throws if the events of
+// the run cannot be read.
 LaunchEnd endOf(const RunFolder& folder);
 
 }  // namespace runner

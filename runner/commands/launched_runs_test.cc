@@ -28,7 +28,7 @@ TEST_CASE("isQueued: a job that Slurm has interrupted may wait again, and a fini
   CHECK_FALSE(isQueued(folder));
 }
 
-TEST_CASE("endOf: a job of Slurm that was cancelled in the queue has not begun its run") {
+TEST_CASE("endOf: a Slurm job that was cancelled in the queue has not begun its run") {
   RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/cancelled")};
   makeFolders(folder.path);
   noteSlurmJob(folder, "17");

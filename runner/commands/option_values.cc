@@ -10,8 +10,8 @@ namespace runner {
 
 namespace {
 
-// Returns why no folder can be at `path`: a file is there, or on the way to it. Null if a folder
-// can.
+// Returns why no folder can be at `path`: a file is there, or at one of its parents. Null if a
+// folder can.
 kj::Maybe<kj::String> whyNoFolder(kj::StringPtr path) {
   struct stat about;
   bool isThere = ::stat(path.cStr(), &about) == 0;
@@ -23,7 +23,7 @@ kj::Maybe<kj::String> whyNoFolder(kj::StringPtr path) {
 
 SetOption folderSetter(kj::String& to, kj::StringPtr advice) {
   return [&to, advice](kj::StringPtr word) -> Validity {
-    // Other names are appended to this path. After an empty one, they would begin at the root.
+    // Other names are appended to this path. If it were empty, they would be below the root folder.
     if (word.size() == 0) return kj::str(advice);
     KJ_IF_MAYBE(why, whyNoFolder(word)) return kj::mv(*why);
     to = kj::str(word);

@@ -12,7 +12,7 @@ using Validity = kj::MainBuilder::Validity;
 using SetOption = kj::Function<Validity(kj::StringPtr)>;
 
 // Returns a function that takes the path of a folder that exists or can be made. `advice` is the
-// answer to an empty word: "name a folder, e.g. --runs runs". `to` must outlive the result.
+// error for an empty word: "name a folder, e.g. --runs runs". `to` must outlive the result.
 SetOption folderSetter(kj::String& to, kj::StringPtr advice);
 // The same for any text that is not empty.
 SetOption textSetter(kj::String& to, kj::StringPtr advice);

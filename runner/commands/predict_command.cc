@@ -55,13 +55,13 @@ kj::Maybe<kj::String> whyNotFinite(
   return nullptr;
 }
 
-// Writes what is known of each image, one after the other.
+// Writes the answer for each image, one after another.
 class Output {
 public:
   virtual ~Output() noexcept(false) = default;
   virtual void add(
       kj::StringPtr image, kj::ArrayPtr<const Guess> guesses, kj::ArrayPtr<const float> logits) = 0;
-  // An image without an answer. Standard error says so, too.
+  // An image without an answer. The reason also goes to standard error.
   virtual void addFailed(kj::StringPtr image, kj::StringPtr problem) {}
   virtual void finish() {}
 };

@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t EXPERIMENT_BYTES_MAX = 1 << 24;
 constexpr kj::StringPtr IMPORTANT[] = {"run"_kj, "epoch"_kj, "process"_kj, "since"_kj};
 
-// Returns such as `2026-11-22 21:50`, in the time zone of this machine.
+// Returns a time such as `2026-11-22 21:50`, in the time zone of this machine.
 kj::String timeText(double since1970_s) {
   time_t seconds = since1970_s;
   tm local;
@@ -43,7 +43,7 @@ kj::String epochOf(const RunFolder& folder) {
   return kj::str(epoch, "/", record.epochs);
 }
 
-// Returns the jobs of `queued` that Slurm has in its queue, by the order of those folders.
+// Returns the jobs of `queued` in Slurm's queue, in the order of these folders.
 kj::Array<kj::Maybe<SlurmJob>> jobsOf(kj::ArrayPtr<const RunFolder> queued) {
   auto jobs = kj::heapArray<kj::Maybe<SlurmJob>>(queued.size());
   if (queued.size() == 0) return jobs;
@@ -122,7 +122,7 @@ Validity PsCommand::list() {
     KJ_IF_MAYBE(job, jobs[i]) rows.add(rowOf(queued[i], *job));
   }
   if (rows.empty()) {
-    tell(kj::str("no run goes on in ", runs));
+    tell(kj::str("no run is in progress in ", runs));
     return true;
   }
   TextTable table;

@@ -6,7 +6,7 @@
 
 namespace runner {
 
-// Lists the runs and sweeps that go on.
+// Lists the running and queued runs and sweeps.
 class PsCommand {
 public:
   // The command line must outlive this object.

@@ -19,7 +19,7 @@ namespace runner {
 
 namespace {
 
-// Whether the file in the folder of a run that has not begun is that of this experiment.
+// Whether the folder of a run that has not begun has the experiment.toml of this experiment.
 bool isOf(const LoadedExperiment& loaded, const RunFolder& folder) {
   bool result = false;
   // A folder without the file, or with that of another version, has another experiment.
@@ -32,7 +32,7 @@ bool isOf(const LoadedExperiment& loaded, const RunFolder& folder) {
   return result;
 }
 
-// Returns the experiment in the folder of a run, if that run may go on as `loaded`.
+// Returns the experiment in the folder of a run, if the run may continue as `loaded`.
 kj::Maybe<LoadedExperiment> relatedIn(
     const RunFolder& folder, const RunRecord& record, const LoadedExperiment& loaded) {
   kj::Maybe<LoadedExperiment> result;
@@ -60,15 +60,14 @@ kj::String numbersOf(const ResumedRun& run) {
       run.record.servers > 0 ? kj::str(" --set cluster.servers=", run.record.servers) : kj::str());
 }
 
-// Returns the newest checkpoint that stands at the end of an epoch. Throws if the run has no such
-// checkpoint.
+// Returns the newest checkpoint at the end of an epoch. Throws if the run has no such checkpoint.
 FoundCheckpoint endOfEpochIn(const ResumedRun& run, const Experiment& wanted) {
   auto digest = run.record.digest.asPtr();
   auto found = newestCheckpoint(
       run.folder, digest, [](kj::String why) { tell(why); }, Standing::AT_EPOCH_END);
   KJ_IF_MAYBE(end, found) return kj::mv(*end);
   auto resume = kj::str("Go on with `--resume ", numbersOf(run), "`");
-  // The reasons were told above.
+  // newestCheckpoint() has printed the reasons above.
   KJ_IF_MAYBE(other, newestCheckpoint(run.folder, digest, [](kj::String) {})) {
     refuse(run, wanted,
         kj::str(
@@ -98,7 +97,7 @@ kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr 
     return !std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
   });
   kj::Maybe<ResumedRun> unbegun, other;
-  kj::HashSet<kj::String> continued;  // unfinished runs have gone on from these
+  kj::HashSet<kj::String> continued;  // runs that an unfinished run continues
   for (size_t i = names.size(); i-- > 0;) {
     RunFolder folder{kj::str(parent, "/", names[i])};
     if (lastLineOf(folder.events()).size() == 0) {
@@ -108,7 +107,7 @@ kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr 
     }
     auto record = readRecordToResume(folder.path);
     if (record.digest.size() == 0) {
-      // A run that failed before it had begun has nothing to go on from.
+      // A run that failed before it had begun has nothing to continue.
       if (beginsWithEvent(folder)) continue;
       tell(kj::str("the run in ", folder.path, " is not used: ", folder.events(),
           " does not begin with an event of a run"));
@@ -169,7 +168,7 @@ void keepInstructionSet(LoadedExperiment& loaded, const RunRecord& record) {
     return;
   }
   // A run without a checkpoint begins again, and may then compute with other instructions. The
-  // coordinator tells which checkpoints are damaged.
+  // coordinator reports damaged checkpoints.
   RunFolder folder{kj::str(record.folder)};
   KJ_IF_MAYBE(found, newestCheckpoint(folder, record.digest.asPtr(), [](kj::String) {})) {
     requireSameInstructionSet(setting, found->point.instructionSet, folder.path);

@@ -1,4 +1,4 @@
-// runner/commands/resumed_run.h: the run with which `runner run --resume` goes on.
+// runner/commands/resumed_run.h: the run that `runner run --resume` continues.
 #pragma once
 
 #include <kj/function.h>
@@ -17,11 +17,11 @@ struct ResumedRun {
   // two differ in [continued], in the numbers of workers and servers, or in both.
   kj::Maybe<LoadedExperiment> written = nullptr;
 
-  // Whether it had the same numbers of workers and servers.
+  // Whether the run had as many workers and servers as `experiment`.
   bool hasNumbersOf(const Experiment& experiment) const;
 };
 
-// Returns the run of this experiment below `runs` with which to go on. Looks for these, in this
+// Returns the run of this experiment below `runs` that --resume continues. Looks for these, in this
 // order:
 //
 //   1. the newest run that has the digest of `loaded`, or would have it without [continued]
@@ -29,20 +29,21 @@ struct ResumedRun {
 //   3. a run of the same file that was killed before it had an event, and on which no process
 //      works. Its record is empty.
 //
-// Leaves out runs from which an unfinished run has gone on with other numbers. Null if it finds
-// nothing. Throws if a run's events cannot be read.
+// Leaves out runs that an unfinished run continues with other numbers. Null if it finds nothing.
+// Throws if a run's events cannot be read.
 kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr runs);
 
-// Lets a run go on with the numbers of workers and servers of `wanted`, from the end of an epoch of
-// `run`, which has others. `reload` loads the experiment again with one more setting. Returns the
-// folder of a new run of that experiment below `runs`. Says on stderr what happens. Throws, with
-// the way out, if `run` has no such place.
+// Prepares a new run that continues `run` with the numbers of workers and servers of `wanted`,
+// which differ from those of `run`. It begins at the end of an epoch. `reload` loads the experiment
+// again with one more setting. Returns the folder of the new run, which is below `runs`. Says on
+// stderr what happens. Throws, and says what to do, if `run` has no checkpoint at the end of an
+// epoch.
 RunFolder goOnFrom(const ResumedRun& run, kj::StringPtr runs, const Experiment& wanted,
     kj::FunctionParam<LoadedExperiment&(kj::String setting)> reload);
 
 // Writes the instruction set with which the run has computed so far into the text of `loaded`,
-// which roles read. If the file names one, the text stays. Throws, with the way out, if the file
-// names another one than that of the checkpoint with which the run would go on.
+// which roles read. If the file names one, the text stays. Throws, and says what to do, if the file
+// names another one than the checkpoint from which the run would continue.
 void keepInstructionSet(LoadedExperiment& loaded, const RunRecord& record);
 
 }  // namespace runner

@@ -24,11 +24,11 @@ namespace runner {
 
 namespace {
 
-// A launcher that dies closes our standard input. A separate thread notices this whatever the
-// others do.
+// A launcher that dies closes our standard input. A separate thread notices this even if all other
+// threads are busy.
 void endWithStdin() {
   kj::Thread([]() {
-    // Signals are for the threads that wait for them.
+    // Leaves signals to the threads that wait for them.
     sigset_t all;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
@@ -41,8 +41,8 @@ void endWithStdin() {
   }).detach();
 }
 
-// Returns the address in numbers at which the coordinator listens, so that those who call `host`
-// reach it.
+// Returns the numeric address at which the coordinator listens, so that roles that connect to
+// `host` reach it.
 kj::String coordinatorsHost(const ClusterConfig& cluster, kj::StringPtr host, bool isOneHost) {
   KJ_IF_MAYBE(named, cluster.interface) return addressOfInterface(*named);
   return ownAddressOf(host, isOneHost);
@@ -200,7 +200,7 @@ void RoleCommand::askEnvironment(const ClusterConfig& cluster, ProcessRoles& rol
     }
     if (found->meetsInFolder) meetInFolder(cluster, found->isOneHost, roles);
     KJ_IF_MAYBE(place, parseHostAndPort(found->listen)) {
-      // --listen is the way out if this host's own address is in doubt.
+      // --listen helps if this host's own address is unclear.
       if (own.listen == nullptr) {
         own.listen =
             ListenPlace{hasCoordinator ? coordinatorsHost(cluster, place->host, found->isOneHost)

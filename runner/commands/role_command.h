@@ -22,12 +22,13 @@ private:
   Validity setListen(kj::StringPtr word);
   Validity setCoordinator(kj::StringPtr word);
   Validity run();
-  // Returns what is wrong with the options beside --role.
+  // Returns what is wrong with the other options if `given` is the value of --role. Null if nothing
+  // is.
   kj::Maybe<kj::String> wrongOf(Role given) const;
-  // Sets the role, its index and the addresses that the environment gives, and tells the user.
-  // Throws if it gives none.
+  // Sets the role, its index and the addresses from the environment, and prints them for the user.
+  // Throws if the environment names no role.
   void askEnvironment(const ClusterConfig& cluster, ProcessRoles& roles);
-  // Sets what a rank needs whose coordinator leaves its address in the folder.
+  // Sets the options of a rank that reads the coordinator's address from the folder.
   void meetInFolder(const ClusterConfig& cluster, bool isOneHost, ProcessRoles& roles);
 
   kj::Maybe<Role> role;

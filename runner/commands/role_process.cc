@@ -102,8 +102,8 @@ public:
     if (event.isMembership() && isOwn) isLost = !event.getMembership().getJoined();
   }
 
-  // Waits for the end of the worker, after the job has ended well. The thread of a lost worker may
-  // hang.
+  // Waits for the end of the worker, after the job has ended well. Does not wait in other cases,
+  // because the thread of a lost worker may hang.
   void end() {
     if (isLost && thread.get() != nullptr) thread->detach();
     thread = nullptr;
@@ -113,7 +113,7 @@ private:
   void run(const RoleOptions& own) {
     auto work = [&]() { runRole(loaded, own, [](Event::Reader, kj::StringPtr) {}); };
     KJ_IF_MAYBE(e, kj::runCatchingExceptions(work)) {
-      // Once it has joined, it tells the coordinator why it fails, and the coordinator ends the
+      // A worker that has joined reports its failure to the coordinator, which then ends the
       // process.
       if (!hasJoined) commandLine.endWith(*e, RUN_FAILED);
       return;
@@ -167,7 +167,7 @@ private:
   addressFile = nullptr;
   view.end();
   KJ_IF_MAYBE(e, failure) {
-    // If this run has not begun, the folder may hold another run.
+    // Before this run has begun, the folder may still hold another run.
     if (hasBegun) reportBrokenRun(held.folder, experiment.name);
     // Nobody else reports that the run has failed.
     commandLine.endWith(*e, RUN_FAILED);
@@ -201,9 +201,9 @@ void endHanging(kj::StringPtr reason) {
   ::_exit(LOST_A_PEER_EXIT);
 }
 
-// Lets the C library keep freed arrays of up to 32 MB, 1 GB in all. A role takes the same arrays
-// for each checkpoint, and a quarter of the kernel's time for it went into getting their pages
-// anew.
+// Lets the C library keep freed arrays of up to 32 MB each, 1 GB in all. A role allocates the same
+// arrays for each checkpoint. Without this, the kernel spent a quarter of the process's system time
+// on mapping their pages again.
 void keepFreedMemory() {
   constexpr int MMAP_MAX_BYTES = 32 << 20;  // the largest value that is allowed
   constexpr int KEPT_MAX_BYTES = 1 << 30;
@@ -228,7 +228,7 @@ kj::Maybe<kj::String> runRoles(
       experiment.data.names.otherwise =
           ", or let `runner run --copy-data` copy that of its machine to its hosts";
     }
-    // The launcher of this machine has looked already.
+    // Launcher `local` has looked for changes already.
     bool isLaunchedHere =
         first.launched && experiment.cluster.launcher->word == LauncherKind::LOCAL;
     if (!isLaunchedHere) {

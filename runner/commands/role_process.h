@@ -1,5 +1,5 @@
 // runner/commands/role_process.h: the process of `runner role`: the role that it was started for,
-// and those that share its process.
+// and roles that share the process.
 #pragma once
 
 #include "runner/experiment/experiment.h"
@@ -13,18 +13,19 @@ struct ProcessRoles {
   RoleOptions first;
   // Whether the coordinator gives `first` its index.
   bool takesIndex = false;
-  // Whether the process also has the job's coordinator, which listens at first.listen. It ends with
-  // the coordinator's exit code.
+  // Whether the process also runs the job's coordinator, which listens at first.listen. The process
+  // then ends with the coordinator's exit code.
   bool carryCoordinator = false;
-  // The secret that a coordinator has drawn, and leaves in its folder for the others. Unset if the
-  // user gave it one, or if they do not meet there: see address_file.h.
+  // The secret that a coordinator has drawn, and writes to its folder for the other roles. Unset if
+  // the user gave a secret, or if the roles do not meet in the folder: see address_file.h.
   rpc::Secret drawn = {};
 };
 
 // Runs `roles` to their end, each on a thread of its own: the first one, the servers that share a
-// process with it, and the coordinator if the process carries it. The first role that fails ends
+// process with it, and the coordinator if `carryCoordinator` is set. The first role that fails ends
 // the process: see CommandLine. A coordinator without a folder makes a new one below `runs`. If the
-// options are wrong, returns why, and starts nothing.
+// options are wrong, starts nothing and returns why. Otherwise returns null when all roles have
+// ended.
 kj::Maybe<kj::String> runRoles(
     LoadedExperiment& loaded, ProcessRoles roles, CommandLine& commandLine);
 

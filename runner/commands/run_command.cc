@@ -108,16 +108,17 @@ kj::Maybe<kj::AutoCloseFd> lockIfPossible(const RunFolder& folder) {
   configs::fail(holderOf(folder), " works in ", folder.path, "; wait until it has ended");
 }
 
-// Returns the folder with its lock, if there is one. Throws if another process has it.
+// Returns the folder with its lock, if the file system has locks. Throws if another process has the
+// lock.
 kj::Own<HeldRunFolder> heldIfPossible(RunFolder folder) {
   auto lock = lockIfPossible(folder);
   KJ_IF_MAYBE(own, lock) return kj::heap<HeldRunFolder>(kj::mv(folder), kj::mv(*own));
   refuseHeld(folder);
 }
 
-// Returns what `record` says of the finished run in `folder`, with its judgement. Writes its tables
-// and report: a launcher that was killed after the end of the run has not written them, or only
-// those of an earlier interruption.
+// Returns `record`, of the finished run in `folder`, with its verdicts. Writes the tables and the
+// report of the run. A launcher that was killed after the end of the run has not written them, or
+// has only written those of an earlier interruption.
 kj::Array<ReportedRun> resultOf(
     RunRecord record, const LoadedExperiment& loaded, const RunFolder& folder) {
   auto name = labelOf(folder.path, KJ_ASSERT_NONNULL(loaded.experiment).name);
@@ -134,9 +135,9 @@ kj::Array<ReportedRun> resultOf(
   return finished;
 }
 
-// Makes the folder of --folder ready for the run: empties it, unless the run there is to go on.
-// Returns whether the run there goes on. If the run has finished there, ends the process. Throws,
-// and removes nothing, if the folder has files of somebody else that the run would replace.
+// Prepares the folder of --folder for the run: empties it, unless the run there can continue.
+// Returns whether it continues. If the run has finished there, ends the process. Throws, and
+// removes nothing, if the folder has files of somebody else that the run would replace.
 bool prepareGivenFolder(
     const HeldRunFolder& held, LoadedExperiment& loaded, bool resumes, CommandLine& commandLine) {
   auto& folder = held.folder;
@@ -178,7 +179,7 @@ bool prepareGivenFolder(
   runSweep(all, runs, inQueue, options, course, commandLine);
 }
 
-// Says where the run in `folder` goes on, and ends the process from which process `pid` has parted.
+// Says that process `pid` continues the run in `folder` in the background, and ends this process.
 [[noreturn]] void endDetached(const RunFolder& folder, pid_t pid, CommandLine& commandLine) {
   tell(kj::str("runs in the background, as process ", pid, ". `runner attach ", folder.path,
       "` follows it, and `runner stop ", folder.path, "` ends it"));
@@ -186,7 +187,7 @@ bool prepareGivenFolder(
   commandLine.endWith(OK);
 }
 
-// Returns the lock of `folder`. From now on, what this process says goes to a file there.
+// Returns the lock of `folder`. From now on, the output of this process goes to files there.
 kj::AutoCloseFd lockInBackground(const RunFolder& folder, bool isOfSweep, Background& background) {
   auto taken = lockOf(folder);
   KJ_IF_MAYBE(lock, taken) {
@@ -274,7 +275,7 @@ Validity RunCommand::run() {
   bool isSubmitted = inQueue && !isSweep;
   kj::Maybe<Background> background;
   if (detach && !isSubmitted) {
-    // Only the new process goes on here. It needs an event loop of its own.
+    // Only the new process gets here. It needs a new event loop.
     background.emplace([&](pid_t pid) -> int { endDetached(folder, pid, commandLine); });
   }
   Course course;
@@ -332,7 +333,8 @@ kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
   auto own = heldIfPossible(RunFolder{kj::str(folderPath)});
   auto& held = *own;
   commandLine.atEnd([own = kj::mv(own)](int code) { own->noteExit(code); });
-  // Until an event loop captures them, while the data are imported.
+  // Signals are handled here until an event loop captures them, because importing the data takes
+  // long.
   held.noteInterrupts();
   KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
   options.resumes = prepareGivenFolder(held, all.runs[0].loaded, options.resumes, commandLine);
@@ -351,7 +353,8 @@ RunFolder RunCommand::chooseFolder(LoadedRuns& all) {
 
 void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder, Course& course) {
   if (options.resumes) {
-    // Whoever takes the lock also removes from it how the run ended before: it waits now.
+    // Taking the lock also removes the record of how the run ended before, because it is waiting
+    // now.
     if (lockIfPossible(folder) == nullptr) refuseHeld(folder);
     forgetSlurmJob(folder);
   }
@@ -361,8 +364,9 @@ void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder,
 kj::Maybe<kj::AutoCloseFd> RunCommand::takeLock(
     const RunFolder& folder, bool isOfSweep, kj::Maybe<Background>& background) const {
   KJ_IF_MAYBE(own, background) return lockInBackground(folder, isOfSweep, *own);
-  // The lock shows other commands that the run goes on. On a file system without locks, only that
-  // is missing. Several processes may work on a sweep: the first one has its lock.
+  // The lock shows other commands that the run is in progress. Without locks in the file system,
+  // they cannot see that, but everything else works. Several processes may work on a sweep: the
+  // first one has its lock.
   auto lock = lockIfPossible(folder);
   // Two processes would write the same files.
   if (options.resumes && lock == nullptr) refuseHeld(folder);

@@ -26,8 +26,8 @@ private:
   kj::Maybe<kj::String> whyNoTracing(const LoadedRuns& all);
   kj::Maybe<kj::String> whyNoMembership(const LoadedRuns& all) const;
   kj::Maybe<kj::String> whyNoCopies(const LoadedRuns& all) const;
-  // Returns why this machine cannot start these runs. Null if it can. If they are handed over to
-  // another system, but not by this program, says how, and ends the process.
+  // Returns why this machine cannot start these runs. Null if it can. If the user must hand them
+  // over to another system, says how, and ends the process.
   kj::Maybe<kj::String> whyNotStarted(
       const LoadedRuns& all, const kj::Maybe<Submission>& submission) const;
   // Returns why these runs cannot be in the folder of --folder. Null if they can, or if it is not
@@ -37,14 +37,14 @@ private:
   kj::Maybe<kj::String> whyNotInQueue(const LoadedRuns& all) const;
   // Does what --dry-run asks for.
   Validity printHandOver(const LoadedRuns& all, const kj::Maybe<Submission>& submission) const;
-  // Makes the data of the runs available, and warns of what is hardly intended. Returns why
-  // --trace-steps is wrong for them. Null if it is right, or not given.
+  // Makes the data of the runs available, and warns of settings that are hardly intended. Returns
+  // why --trace-steps is wrong for them. Null if it is right, or not given.
   kj::Maybe<kj::String> prepare(LoadedRuns& all);
   // Prepares and runs the only run in the folder of --folder, and ends the process. Returns only
   // what prepare() has returned.
   kj::String runInGivenFolder(LoadedRuns& all);
   // Returns the folder of the run, or of the whole sweep. Clears options.resumes if there is no run
-  // to go on with. Otherwise see folderToResume().
+  // to continue. Otherwise see folderToResume().
   RunFolder chooseFolder(LoadedRuns& all);
   // Submits the run to Slurm and follows it: see runInQueue().
   [[noreturn]] void submit(const LoadedExperiment& loaded, const RunFolder& folder, Course& course);
@@ -53,14 +53,14 @@ private:
   // terminal.
   kj::Maybe<kj::AutoCloseFd> takeLock(
       const RunFolder& folder, bool isOfSweep, kj::Maybe<Background>& background) const;
-  // Returns the folder of the run with which --resume goes on. Null if none exists. Calls
+  // Returns the folder of the run that --resume continues. Null if none exists. Calls
   // endIfFinished(). If the run had another number of workers before, changes `all` to the
-  // experiment that goes on.
+  // experiment of the continued run.
   kj::Maybe<RunFolder> folderToResume(LoadedRuns& all);
   // Shows the result of the run in `folder` and ends the process, if the run has finished and its
   // weights are still there.
   void endIfFinished(const LoadedExperiment& loaded, const RunFolder& folder);
-  // Warns of settings that are allowed, but hardly intended, each once.
+  // Warns of settings that are allowed but hardly intended. Prints each warning once.
   void warnOf(const LoadedRuns& all);
 
   static constexpr kj::StringPtr RUNS = "runs"_kj;

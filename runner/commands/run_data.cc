@@ -131,7 +131,7 @@ void prepareData(LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, 
     tell(line);
     told.insert(kj::str(line));
   };
-  // The lines of [data] of each data set, and why it cannot be had, or null.
+  // The lines of [data] of each data set, and why it is not available, or null.
   kj::HashMap<kj::String, kj::Maybe<kj::String>> prepared;
   auto endIfWrong = [&]() {
     if (diagnostics.count() > 0) {
@@ -196,13 +196,13 @@ void withProgress(kj::FunctionParam<void(io::Progress&)> work) {
   auto& clock = kj::systemPreciseMonotonicClock();
   auto begin = clock.now();
   io::Progress progress = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
-    // So that the work removes what it has begun.
+    // Unwinds the work, so that it removes its unfinished files.
     if (isInterrupted()) configs::fail("interrupted");
     // Short work needs no line.
     if (clock.now() - begin > 1 * kj::SECONDS) line.show(pace.text(what, done, total));
   };
   auto problem = kj::runCatchingExceptions([&]() { work(progress); });
-  // An error is told on a line of its own.
+  // An error is printed on a separate line.
   line.clear();
   if (isInterrupted()) endInterrupted();
   KJ_IF_MAYBE(e, problem) kj::throwFatalException(kj::mv(*e));

@@ -7,32 +7,33 @@
 
 namespace runner {
 
-// Ends the program if the images of a run have no source. With `areThere`, also if a run on this
-// machine names a source that is not there. `file` is the path of the experiment, for messages.
+// Ends the program if the images of a run have no source. With `areThere`, also ends it if a run on
+// this machine names a source that does not exist. `file` is the path of the experiment, for
+// messages.
 void requireSources(
     const LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool areThere);
 
 // Whether the shapes of a run are known only after its data set's records are read.
 bool mustLook(const LoadedRuns& all);
 
-// Whether the file of every run says all that the run depends on: [data] determines the records,
-// and no run starts from trained weights.
+// Whether every run depends on nothing but its file: [data] determines the records, and no run
+// starts from trained weights.
 bool isAllKnown(const LoadedRuns& all);
 
-// Reports the runs whose trained weights do not fit their network, and ends the program then.
-// Returns what the others will load and skip, one line each. Looks only at runs whose shapes are
-// known without the records.
+// Reports all runs whose trained weights do not fit their network. If there are any, ends the
+// program. Otherwise returns what the runs will load and skip, one line each. Checks only runs
+// whose shapes are known without the records.
 kj::Array<kj::String> checkStarts(
     const LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine);
 
 // Fetches and imports the data of all runs, with progress and warnings, so that no role waits for
-// the download of another. Also checks what only shows with the records, and ends the program if
-// that is wrong. Throws if the data of a run are not available. With `mayFail`, throws only if no
-// run has its data. Otherwise sets `problem` of the runs concerned.
+// the download of another. Also makes the checks that need the records, and ends the program if one
+// fails. Throws if the data of a run are not available. With `mayFail`, throws only if this is so
+// for all runs, and otherwise sets `problem` of the runs concerned.
 void prepareData(
     LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool mayFail = false);
 
-// The same for the one data set of `config`. Checks nothing else of its file.
+// Does the same for the one data set of `config`. Checks nothing else in its file.
 void prepareData(const io::DataConfig& config, kj::StringPtr file, CommandLine& commandLine);
 
 // Calls `work` with a function that shows its progress to the user. At an interrupt, the function

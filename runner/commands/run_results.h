@@ -14,8 +14,8 @@ namespace runner {
 kj::String openingOf(
     const Experiment& experiment, const ModelFacts& facts, const RunFolder& folder);
 
-// Completes the run in `folder`, which has finished: prints its table, says so if its workers have
-// waited for records or if it has learned nothing, prints its weights' hash, and writes its report
+// Completes the run in `folder`, which has finished: prints its table, a hint if its workers have
+// waited for records or if it has learned nothing, and its weights' hash, and writes its report
 // there. The data set has `classes` classes. `view` has shown its log. Returns MISSED, and prints
 // why, if the run missed an expectation. If the report cannot be written, throws after everything
 // is printed.
@@ -23,14 +23,14 @@ ExitCode reportRun(const RunFolder& folder, kj::StringPtr name, kj::StringPtr we
     uint classes, const SingleRunView& view);
 
 // Writes a report of a run that has failed or was interrupted. Prints an error if it cannot be
-// written, unless the folder itself is gone.
+// written, unless the folder itself was removed.
 void reportBrokenRun(const RunFolder& folder, kj::StringPtr name);
 
 // Returns a label such as "fashion_mnist_dist_sync/3".
 kj::String labelOf(kj::StringPtr folder, kj::StringPtr name);
 
-// Returns everything that is known of the runs when they are over, judged by `judge`. A single run
-// keeps its label. Says what could not be read.
+// Returns `runs` with their labels and the verdicts of `judge`, ready for tables and reports. A
+// single run keeps its label. Reports files that could not be read.
 kj::Array<ReportedRun> judged(
     kj::Array<ReportedRun> runs, void (*judge)(kj::ArrayPtr<ReportedRun>) = &judgeAll);
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr auto LOOK_INTERVAL = 100 * kj::MILLISECONDS;
 
-// How many workers a run has, by its events.
+// How many workers a run has according to its events.
 class PresentWorkers {
 public:
   // The run began with `begin` workers.
@@ -74,7 +74,7 @@ private:
   uint count;
 };
 
-// Returns why the run cannot have `count` workers, with the way out. Null if it can.
+// Returns why the run cannot have `count` workers, and what to do. Null if it can.
 kj::Maybe<kj::String> whyNot(const RunFolder& folder, const ClusterConfig& cluster, uint count) {
   if (!cluster.onLoss->continues) {
     return kj::str(folder.path, " has cluster.on_loss = \"", cluster.onLoss->name,
@@ -143,7 +143,7 @@ Validity ScaleCommand::scale() {
     PresentWorkers workers(folder, cluster.workers);
     wantWorkers(folder, count);
     // Ctrl-C ends this command and not the run.
-    endAtInterrupt(kj::str("\nleft ", folder.path, ", which goes on and still wants ",
+    endAtInterrupt(kj::str("\nleft ", folder.path, ", which continues, and will still change to ",
         counted(count, "worker"), "\n"));
     auto io = kj::setupAsyncIo();
     while (workers.look([](Event::Reader event) { tell(changeText(event)); }) != count) {

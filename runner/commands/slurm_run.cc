@@ -67,7 +67,7 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool de
     isSubmitted = course.endsUninterrupted(submission.addBranch(), [](kj::StringPtr) {});
   });
   KJ_IF_MAYBE(e, refused) {
-    // For `runner attach`. A file system without locks shows less.
+    // `runner attach` looks for this lock. Without locks in the file system, it can show less.
     kj::runCatchingExceptions(
         [&]() { HeldRunFolder({kj::str(folder.path)}).noteExit(RUN_FAILED); });
     kj::throwFatalException(kj::mv(*e));

@@ -8,9 +8,10 @@
 
 namespace runner {
 
-// For a run that is to go on. Throws, with the way out, if a job of Slurm works on it or waits to,
-// unless this process runs in that job. Ends the process at an interrupt. Call it before the lock
-// of `folder` is taken: whoever takes the lock removes from it how the run ended before.
+// For a run that is to be resumed. Throws, and says what to do, if a Slurm job works on the run or
+// waits in the queue, unless this process runs in that job. Ends the process at an interrupt. Call
+// it before the lock of `folder` is taken, because taking the lock removes the record of how the
+// run ended before.
 void refuseQueued(const RunFolder& folder, Course& course, CommandLine& commandLine);
 
 // Submits the run, which will work in `folder`. Then follows it to its end, and ends the process

@@ -18,10 +18,11 @@ namespace runner {
 
 namespace {
 
-// A launcher takes all roles down within 10 s. A sweep in the queue of Slurm gives up after 120 s.
+// How long to wait. A launcher ends all roles within 10 s. A sweep in the queue of Slurm gives up
+// after 120 s.
 constexpr uint END_LIMIT_S = 150;
 
-// Returns the process that works on `folder`. Null if it has ended meanwhile.
+// Returns the process that works on `folder`. Null if it has already ended.
 kj::Maybe<kj::AutoCloseFd> launcherOf(const RunFolder& folder) {
   KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
     auto& process = holder->process;
@@ -33,7 +34,7 @@ kj::Maybe<kj::AutoCloseFd> launcherOf(const RunFolder& folder) {
     configs::fail(folder.path, " belongs to process ", process.pid, process.isHere() ? "" : " on ",
         where, ". Run this command there: `runner stop ", folder.path, "`");
   }
-  configs::fail("nobody knows which process works on ", folder.path,
+  configs::fail("it is not known which process works on ", folder.path,
       ", because its lock file could not be written (is the disk full?). End it in its terminal");
 }
 
@@ -56,7 +57,7 @@ void checkAlone(const RunFolder& folder) {
   }
 }
 
-// Cancels the job of Slurm that the run is. Returns false if the run is not a job, or has ended.
+// Cancels the run's Slurm job. Returns false if the run has no job, or has ended.
 bool cancelJobOf(const RunFolder& folder) {
   if (!isHeld(folder) && !isQueued(folder)) return false;
   KJ_IF_MAYBE(job, slurmJobOf(folder)) {

@@ -6,7 +6,7 @@
 
 namespace runner {
 
-// Ends a run or a sweep that goes on.
+// Ends a run or a sweep that is in progress.
 class StopCommand {
 public:
   // The command line must outlive this object.

@@ -32,7 +32,7 @@ kj::Array<RunRecord> launched(const LoadedRuns& all, kj::StringPtr runs, LaunchO
   return records;
 }
 
-// The same for runs that Slurm starts.
+// Does the same for runs that Slurm starts.
 kj::Array<RunRecord> submitted(
     const LoadedRuns& all, kj::StringPtr runs, Course& course, CommandLine& commandLine) {
   SweepArray sweep(all, runs, course.io);
@@ -60,15 +60,15 @@ void runSweep(const LoadedRuns& all, kj::StringPtr runs, bool inQueue, LaunchOpt
     if (record.state == RunRecord::FAILED) failed++;
     if (record.state == RunRecord::RUNNING) elsewhere++;
   }
-  // What runs that have not begun will probably have.
+  // The instruction set that runs that have not begun will probably have.
   auto known = kj::str(AUTO_INSTRUCTION_SET);
   for (auto& record: records) {
     if (record.instructionSet.size() > 0) known = kj::str(record.instructionSet);
   }
   auto reported = kj::heapArrayBuilder<ReportedRun>(records.size());
   for (size_t i: kj::indices(records)) {
-    // Judged by the present file, because a finished run keeps an older [expect] and [published] in
-    // its folder. But the instruction set is the one that the run had.
+    // The present file judges the run, because a finished run may have an older [expect] and
+    // [published] in its folder. But the instruction set is the one that the run had.
     auto& run = all.runs[i];
     auto& own = records[i].instructionSet;
     auto text = withInstructionSet(run.loaded.resolved, own.size() == 0 ? known : own);

@@ -43,7 +43,7 @@ kj::Array<ReportedRun> readRuns(
     kj::Array<FoundRun> runs;
     orLeaveOut([&]() { runs = findRuns(folder); });
     for (auto& each: runs) {
-      // Below different folders, two paths may be the same.
+      // A run may be found below several of the named folders.
       auto& label = named.size() > 1 ? each.folder : each.label;
       orLeaveOut([&]() {
         auto run = readReportedRun(each.folder, label);

@@ -24,7 +24,7 @@ protected:
   void addModel(kj::MainBuilder& builder);
   // Opens RUN. If that is not possible, prints why and ends the program.
   TrainedModel openModel();
-  // The same, and prepares to compute here. Tells the user about a device that is missing.
+  // Does the same, and prepares to compute on this machine. Warns the user of a missing device.
   TrainedModel openModelHere();
 
 private:

@@ -22,7 +22,7 @@ struct Alike {
   }
 };
 
-// Returns them in the order of groups, then of keys.
+// Returns the rows in the order of their groups, then of their keys.
 kj::Vector<Alike> alike(const nn::UpdateRules& rules, kj::ArrayPtr<const nn::Key> keys) {
   kj::Vector<Alike> all;
   for (size_t g = 0; g <= rules.groups.size(); ++g) {

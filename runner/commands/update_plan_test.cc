@@ -24,7 +24,7 @@ struct Loaded {
   }
 };
 
-TEST_CASE("updatePlan: has a row for each group, and for keys with factors of their own") {
+TEST_CASE("updatePlan: has a row for each group, and for keys with their own factors") {
   CHECK(Loaded("configs/cifar10_airbench94.toml", nullptr).plan() ==
         "group,keys,first,rule,learning rate,decay,until,schedule over,warm-up\n"
         "whiten_weight,1,whiten_weight,sgd,0.00146484 × 0,1.36237,never updated,483,\n"

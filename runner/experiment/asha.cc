@@ -9,7 +9,7 @@ AshaConfig AshaConfig::read(configs::Reader& reader) {
   config.firstEpoch = reader.integer("first_epoch",
       "The first epoch after which a run can be stopped.", {.atLeast = 1, .atMost = 1000000}, 1);
   config.keepOneIn = reader.integer("keep_one_in",
-      "A run goes on after a check if it is among the best 1 / keep_one_in of the runs that have "
+      "A run continues after a check if it is among the best 1 / keep_one_in of the runs that have "
       "reached this check so far. Each check comes at keep_one_in times the epoch of the one "
       "before.",
       {.atLeast = 2, .atMost = 1000}, 3);

@@ -1,4 +1,4 @@
-// runner/experiment/asha.h: decides which runs of a sweep go on, by asynchronous successive
+// runner/experiment/asha.h: decides which runs of a sweep continue, by asynchronous successive
 // halving.
 #pragma once
 
@@ -29,8 +29,8 @@ kj::Maybe<kj::String> whyStopsNothing(const AshaConfig& config, uint epochs, boo
 
 // The rule of Li et al. 2020, "A System for Massively Parallel Hyperparameter Tuning"
 // (arXiv:1810.05934), in the form that stops runs and never waits for others. A rung is an epoch
-// first_epoch · keep_one_in^k. At a rung, a run goes on if it is among the best 1/keep_one_in
-// (rounded up) of those that have reached the rung so far, itself included.
+// first_epoch · keep_one_in^k. At a rung, a run continues if it is among the best 1/keep_one_in
+// (rounded up) of the runs that have reached the rung so far, itself included.
 class Asha {
 public:
   explicit Asha(AshaConfig config): config(config) {}
@@ -38,9 +38,9 @@ public:
   kj::String rule() const { return config.print(); }
   bool isRung(uint epoch) const;
 
-  // Notes the accuracy of a run at `epoch`, and returns whether it may go on. A rung counts each
-  // run once; the caller must not repeat one. A NaN is worse than all numbers. Between rungs, every
-  // run goes on.
+  // Notes the accuracy of a run at `epoch`, and returns whether it may continue. A rung counts each
+  // run once, so the caller must not report an epoch twice. A NaN is worse than all numbers.
+  // Between rungs, every run continues.
   bool keeps(uint epoch, double accuracy);
 
 private:

@@ -16,7 +16,7 @@ TEST_CASE("Asha: rungs are at first_epoch times the powers of keep_one_in") {
   CHECK(kj::strArray(rungs, ", ") == "2, 6, 18, 54");
 }
 
-TEST_CASE("Asha: the first run goes on, and later ones if they are in the best third so far") {
+TEST_CASE("Asha: the first run continues, and later ones if they are in the best third so far") {
   Asha asha(CONFIG);
   CHECK(asha.keeps(2, 0.5));
   CHECK_FALSE(asha.keeps(2, 0.4));  // the second of two
@@ -25,7 +25,7 @@ TEST_CASE("Asha: the first run goes on, and later ones if they are in the best t
   CHECK_FALSE(asha.keeps(2, 0.5));  // the third of five
 }
 
-TEST_CASE("Asha: each rung compares separately, and between rungs every run goes on") {
+TEST_CASE("Asha: each rung compares separately, and between rungs every run continues") {
   Asha asha(CONFIG);
   CHECK(asha.keeps(2, 0.9));
   CHECK(asha.keeps(3, 0.1));

@@ -57,21 +57,21 @@ constexpr LossPolicy LOSS_POLICIES[] = {
     {"fail", "The job ends with exit code 1 and reports which role was lost and why.", false,
         false},
     {"restart",
-        "All roles are started again, and go on from the newest checkpoint. In synchronous modes, "
-        "the results are those of a run without the loss. With launcher `ssh`, the roles of a host "
-        "that is gone are started on other hosts of `hosts`. If the run is lost five times in a "
-        "row without any progress, it ends. A worker whose GPU fails counts as lost. A role that "
-        "fails by itself, for example because a disk is full, ends the job in any case.",
+        "All roles are started again, and continue from the newest checkpoint. In synchronous "
+        "modes, the results are those of a run without the loss. With launcher `ssh`, the roles of "
+        "a lost host are started on other hosts of `hosts`. If the run is lost five times in a row "
+        "without any progress, it ends. A worker whose GPU fails counts as lost. A role that fails "
+        "by itself, for example because a disk is full, ends the job in any case.",
         true, false},
     {"continue",
-        "If a worker is lost, the others go on without it. The launcher starts another one in its "
-        "place, which joins between two steps, or in asynchronous modes between two epochs. A "
-        "worker that receives SIGTERM ends its step and leaves, and the others go on in the same "
-        "way. A loss costs no step, but the results are not those of a run without the loss: see "
-        "docs/reliability.md. If a "
-        "server or the coordinator is lost, or fewer than `elastic.min` workers would be left, all "
-        "roles are started again as with `restart`. For launchers `local` and `ssh`, and modes "
-        "`dist_sync`, `dist_async`, `dist_ssp` and `dc_asgd`.",
+        "If a worker is lost, the others continue without it. The launcher starts another one in "
+        "its place, which joins between two steps, or in asynchronous modes between two epochs. A "
+        "worker that receives SIGTERM ends its step and leaves, and the others continue in the "
+        "same way. A loss costs no step, but the results are not those of a run without the loss: "
+        "see docs/reliability.md. If a server or the coordinator is lost, or fewer than "
+        "`elastic.min` workers would be left, all roles are started again as with `restart`. For "
+        "launchers `local` and `ssh`, and modes `dist_sync`, `dist_async`, `dist_ssp` and "
+        "`dc_asgd`.",
         true, true},
 };
 
@@ -246,13 +246,12 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       {.atLeast = 1, .atMost = 256}, 1);
   constexpr kj::StringPtr ONE_DEVICE[] = {"cpu"_kj};
   config.devices = reader.texts("devices",
-      "The devices of each worker. Each of `\"cpu\"`, `\"cpu:1\"`, … computes with "
-      "`threads_per_worker` threads of its own. `\"cuda:N\"` is a GPU: see `runner devices`. A "
-      "worker divides its batch "
-      "into equal slices, one per device; the last device takes the rest. Batch norm covers one "
-      "slice. Several devices need a `kvstore.mode` other than `local`. With launcher `local`, all "
-      "workers use the same GPUs. With `slots` in `hosts`, the first worker of a host uses the "
-      "GPUs named here, and each further worker uses the next GPUs, as many again.",
+      "The devices of each worker. Each of `\"cpu\"`, `\"cpu:1\"`, … computes with its own "
+      "`threads_per_worker` threads. `\"cuda:N\"` is a GPU: see `runner devices`. A worker divides "
+      "its batch into equal slices, one per device; the last device takes the rest. Batch norm "
+      "covers one slice. Several devices need a `kvstore.mode` other than `local`. With launcher "
+      "`local`, all workers use the same GPUs. With `slots` in `hosts`, the first worker of a host "
+      "uses the GPUs named here, and each further worker uses the next GPUs, as many again.",
       ONE_DEVICE);
   config.devicesSpan = reader.span("devices");
   auto& set = reader.choose("instruction_set",
@@ -311,9 +310,9 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.stallTimeout_s = reader.integer("stall_timeout_s",
       "A worker counts as lost if it reads or computes for this many seconds without finishing a "
       "piece of its work: opening the data, preparing its devices, reading a batch, a layer's "
-      "forward or backward pass, a batch of a validation. Its GPU hangs then, or the file system "
-      "of its images. Time in which it waits for other roles does not count. With 0, the job waits "
-      "for such a worker for ever.",
+      "forward or backward pass, a batch of a validation. In that case, its GPU or the file system "
+      "of its images hangs. Time in which it waits for other roles does not count. With 0, the job "
+      "waits for such a worker forever.",
       {.atLeast = 0, .atMost = 86400}, 600);
   return config;
 }

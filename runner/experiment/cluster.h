@@ -39,7 +39,7 @@ struct LossPolicy {
   const char* name;
   const char* doc;
   bool restarts;   // all roles are started again
-  bool continues;  // if it is a worker, the others go on
+  bool continues;  // if it is a worker, the others continue
 };
 
 // [cluster] elastic
@@ -47,7 +47,7 @@ struct ElasticConfig {
   uint min;  // workers
   uint max;
 
-  // Reads it for a job that starts with `workers` workers.
+  // Reads the key for a job that starts with `workers` workers.
   static ElasticConfig read(configs::Reader& reader, uint workers);
 };
 

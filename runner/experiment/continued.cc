@@ -11,7 +11,7 @@ Continued Continued::read(configs::Reader& reader) {
       "How many steps each worker had made. Later steps are numbered from there.",
       {.atLeast = 1, .atMost = MOST});
   continued.records = reader.integer("records",
-      "How many records of the stream all workers together had read. Training goes on with the "
+      "How many records of the stream all workers together had read. Training continues with the "
       "next one.",
       {.atLeast = 1, .atMost = MOST});
   continued.updates = reader.integer("updates",

@@ -1,4 +1,4 @@
-// runner/experiment/continued.h: where a run stood when it went on with another number of workers.
+// runner/experiment/continued.h: where a run was when it continued with another number of workers.
 #pragma once
 
 #include <kj/string.h>
@@ -9,12 +9,12 @@
 namespace runner {
 
 // [continued]: at the end of an epoch. `runner run --resume` writes it into the experiment.toml of
-// a run that goes on from one with another number of workers.
+// a run that continues one with another number of workers.
 struct Continued {
   uint64_t epoch = 0;    // how many epochs were trained before
   uint64_t step = 0;     // how many steps each worker had made. The run continues this count
   uint64_t records = 0;  // how many records of the stream all workers together had read
-  uint64_t updates = 0;  // how many updates each parameter had got
+  uint64_t updates = 0;  // how many updates each parameter had received
 
   // Reads the section. Reports wrong values.
   static Continued read(configs::Reader& reader);

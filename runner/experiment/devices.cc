@@ -21,7 +21,7 @@ constexpr const char* CPU = "cpu";
 constexpr const char* CUDA = "cuda";
 constexpr const char* KINDS[] = {CPU, CUDA};
 
-// The error about a word, and the way out.
+// The error about a word, and what to do.
 struct Complaint {
   kj::String what;
   kj::String help;

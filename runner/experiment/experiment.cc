@@ -52,7 +52,8 @@ Experiment Experiment::read(configs::Reader& reader) {
       "it out of other files.",
       Continued::read);
 
-  // loadRuns() reads [sweep], and lays its values over the rest. Here it is read for the reference.
+  // loadRuns() reads [sweep] and replaces values of the file by those of each run. Here it is read
+  // for the reference.
   reader.maybeSection("sweep",
       "Makes the file stand for many runs. There is one run for every combination of the values of "
       "`grid`, with each row of `zip` and each draw. Each run has its own folder, "

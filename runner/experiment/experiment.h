@@ -1,5 +1,5 @@
-// runner/experiment/experiment.h: one experiment file, read and checked. It describes everything of
-// a run.
+// runner/experiment/experiment.h: one experiment file, read and checked. It describes the whole
+// run.
 #pragma once
 
 #include <kj/filesystem.h>
@@ -52,9 +52,9 @@ struct Experiment {
     rounds.usual = cluster.workers;
     return rounds;
   }
-  // When a job goes on without a lost worker, the other workers take over its records. Returns
-  // whether they do so at the end of the epoch, because in this mode nobody waits for the pushes of
-  // the lost worker. Otherwise they do so two steps after the loss.
+  // When a job continues without a lost worker, the other workers take over its records. Returns
+  // true if they do so at the end of the epoch, because in this mode nobody waits for the pushes of
+  // the lost worker. Returns false if they do so two steps after the step in which it was lost.
   bool changesAtEpochEnds() const {
     return cluster.onLoss->continues && rounds().counted == rpc::Rounds::EACH;
   }
@@ -77,8 +77,8 @@ struct LoadedExperiment {
   // weights. If the run also depends on the content of files, addRecords() must add this content to
   // the digest before the digest is used.
   kj::String digest;
-  // What stays the same of `settings` if the run goes on with other numbers of workers and servers:
-  // see differOnlyInRoles().
+  // The part of `settings` that stays the same if the run continues with other numbers of workers
+  // and servers: see differOnlyInRoles().
   kj::String settingsWithoutRoles;
   kj::String errors;  // all errors of the file, ready to print; empty if there are none
 };
@@ -88,8 +88,8 @@ struct LoadedExperiment {
 kj::Own<configs::Document> loadDocument(kj::StringPtr path,
     kj::ArrayPtr<const kj::StringPtr> overrides, configs::Diagnostics& diagnostics);
 
-// Reads a tree. Errors go to `diagnostics`. The experiment is null then, and the caller sets
-// `errors`.
+// Reads a tree. Errors go to `diagnostics`. If there are any, the experiment is null, and the
+// caller must set `errors`.
 LoadedExperiment readExperiment(
     kj::Own<configs::Document> document, configs::Diagnostics& diagnostics);
 
@@ -97,26 +97,26 @@ LoadedExperiment readExperiment(
 bool isResolved(kj::StringPtr path);
 
 // Reads and checks the file of one run at `path` (relative to the current folder), with `overrides`
-// (`a.b=value`) laid over it. Also checks shapes if the data set's are known without fetching it,
-// and groups of keys in any case. A file with a sweep is an error: see loadRuns(). In errors,
+// (`a.b=value`) laid over it. Always checks groups of keys. Also checks shapes if the data set's
+// shapes are known without fetching it. A file with a sweep is an error: see loadRuns(). In errors,
 // source lines fit into `columns`, the width of the terminal.
 LoadedExperiment loadExperiment(kj::StringPtr path, kj::ArrayPtr<const kj::StringPtr> overrides,
     kj::Maybe<uint> columns = nullptr);
 
-// Adds the identity of the records to the digest, unless [data] determines the records. Opens the
-// data set then, and imports it first if necessary. Also adds that of the weights that the run
-// starts from. The same records and weights give the same digest wherever they are stored.
+// Adds the identity of the records to the digest, unless [data] determines the records. To do so,
+// opens the data set, and imports it first if necessary. Also adds the identity of the weights that
+// the run starts from. The same records and weights give the same digest wherever they are stored.
 void addRecords(LoadedExperiment& loaded);
 
-// Whether a run of one of these experiments may go on as the other one: they differ in nothing but
-// the numbers of workers and servers, and in [continued]. Opens the data sets if only the
-// records determine the data.
+// Whether a run of one of these experiments may continue as the other: they differ in nothing but
+// the numbers of workers and servers, and in [continued]. Opens the data sets if only the records
+// determine the data.
 bool differOnlyInRoles(const LoadedExperiment& a, const LoadedExperiment& b);
 
 // Returns the reference of the language: configs/REFERENCE.md.
 kj::String languageReference();
 
-// Reports errors that only show with experiment and data set together: too few records, shapes that
+// Reports errors that depend on both the experiment and the data set: too few records, shapes that
 // do not fit. loadExperiment() calls it if the facts are known without reading records.
 void checkAgainst(
     const Experiment& experiment, const io::DatasetFacts& facts, configs::Diagnostics& diagnostics);

@@ -7,13 +7,13 @@ namespace runner {
 
 namespace {
 
-// Why the workers that are left cannot go on in this mode, and the way out.
+// Why the remaining workers cannot continue in this mode, and what to do.
 struct Dependence {
   kj::StringPtr why;
   kj::StringPtr wayOut;
 };
 
-// Returns what the workers of a job depend on each other for. Null if each can be lost.
+// Returns why the workers of a job depend on each other. Null if the job can lose any of them.
 kj::Maybe<Dependence> dependenceOfWorkers(const Experiment& experiment) {
   constexpr kj::StringPtr OTHER_MODE =
       "write on_loss = \"restart\", or choose kvstore.mode = \"dist_sync\" or \"dist_async\""_kj;
@@ -40,7 +40,7 @@ kj::Maybe<Dependence> dependenceOfWorkers(const Experiment& experiment) {
   return nullptr;
 }
 
-// Reports a job that cannot go on without a worker but shall.
+// Reports an error if the job is told to continue without a lost worker but cannot.
 void checkContinues(const Experiment& experiment, configs::Reader& reader) {
   auto& cluster = experiment.cluster;
   if (!cluster.onLoss->continues) return;
@@ -74,7 +74,7 @@ void checkContinues(const Experiment& experiment, configs::Reader& reader) {
   }
 }
 
-// Reports a job that cannot be restarted but shall be.
+// Reports an error if the job is told to restart after a loss but cannot.
 void checkRestarts(const Experiment& experiment, configs::Reader& reader) {
   auto& cluster = experiment.cluster;
   if (!cluster.onLoss->restarts) return;
@@ -94,7 +94,7 @@ void checkRestarts(const Experiment& experiment, configs::Reader& reader) {
   }
 }
 
-// Checks how many roles there are of each kind.
+// Checks the number of roles of each kind.
 void checkRoles(const Experiment& experiment, configs::Reader& reader) {
   auto& cluster = experiment.cluster;
   auto& kvstore = experiment.kvstore;
@@ -115,7 +115,7 @@ void checkRoles(const Experiment& experiment, configs::Reader& reader) {
   }
 }
 
-// Reports settings that only GPUs, or only processors can do, if a worker has other devices too.
+// Reports settings that only GPUs or only CPUs support, if a worker also has other devices.
 void checkKindsOfDevices(const Experiment& experiment, configs::Reader& reader) {
   // Only a program that augments by itself can keep images.
   bool keepsImages = experiment.data.cache == io::DataCache::DEVICE;
@@ -209,7 +209,7 @@ void checkExpectations(const Experiment& experiment, configs::Reader& reader) {
 void checkInstructionSet(const Experiment& experiment, configs::Reader& reader) {
   if (experiment.cluster.instructionSet != "avx2"_kj) return;
   if (experiment.train.precision != nn::Precision::BF16) return;
-  // GPUs compute in it whatever their host has.
+  // GPUs support it regardless of their host's processor.
   bool isOnGpus = true;
   for (auto& device: experiment.cluster.devices) isOnGpus = isOnGpus && isGpu(device);
   if (isOnGpus) return;

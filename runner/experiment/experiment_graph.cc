@@ -1,4 +1,4 @@
-// The network of an experiment: what it must fulfil with a data set, and its graph.
+// The network of an experiment: checks of it against a data set, and its graph.
 #include <kj/debug.h>
 
 #include "io/batches/stream.h"
@@ -32,7 +32,7 @@ void checkPools(
   }
 }
 
-// Reports the first array that its optimizer needs as a whole although no message can hold it.
+// Reports the first array that its optimizer needs as a whole but that is too large for a message.
 void checkMessages(
     const Experiment& experiment, const nn::Graph& graph, configs::Diagnostics& diagnostics) {
   // The values travel as a Data of Cap'n Proto, which has fewer than 2^29 bytes.
@@ -103,7 +103,7 @@ void checkAgainst(const Experiment& experiment, const io::DatasetFacts& facts,
         kj::str("hold out fewer than ", facts.trainingRecords));
   }
   uint64_t records = facts.trainingRecords - kj::min(data.heldOut, facts.trainingRecords);
-  // Of as many workers as the job may have.
+  // The largest number of workers that the job may have.
   uint most = experiment.cluster.seats();
   uint workers = most / data.readings(most);
   uint64_t images = uint64_t(workers) * data.batchSize;

@@ -15,11 +15,11 @@ constexpr uint SLOTS_MAX = 4096;
 constexpr uint PORT_MAX = 65535;
 constexpr size_t NAME_LENGTH_MAX = 253;  // RFC 1035
 
-// Reports what is wrong with the text of a host: the end of a sentence that begins with the text,
-// and the way out.
+// Reports what is wrong with the text of a host. Takes the end of a sentence that begins with the
+// text, and what to do.
 using Complain = kj::FunctionParam<void(kj::StringPtr what, kj::StringPtr help)>;
 
-// Whether ssh takes `word` for a name. It would take a word with a dash in front for an option.
+// Whether ssh takes `word` as a name. It would take a word that begins with a dash as an option.
 bool isName(kj::StringPtr word) {
   if (word.size() == 0 || word.size() > NAME_LENGTH_MAX || word[0] == '-') return false;
   for (char c: word) {
@@ -137,7 +137,7 @@ kj::Array<Host> readHosts(configs::Reader& reader) {
       "`\"user@node2:2222 slots=2\"`, or the path of a file with one of these per line (`#` begins "
       "a comment). User and port are those of ssh. Servers are assigned to the hosts in turn, and "
       "so are workers. A host with `slots=N` takes at most N workers, and each worker there has "
-      "GPUs of its own: the first worker has those that `devices` numbers, the second one the next "
+      "its own GPUs: the first worker has those that `devices` numbers, the second one the next "
       "ones, and so on. If a host is named several times, its slots are added up, and a name "
       "without slots counts as one slot.");
   kj::Vector<Host> hosts;

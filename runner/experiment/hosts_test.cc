@@ -126,7 +126,7 @@ TEST_CASE("placeRoles: skips hosts whose slots are taken") {
         "h0: w0.0; h1: w1.0 w3.1 w5.2; h2: w2.0 w4.1");
 }
 
-TEST_CASE("placeRoles: returns null if the workers need more slots than there are") {
+TEST_CASE("placeRoles: returns null if there are not enough slots for the workers") {
   auto hosts = hostsOf(R"(["a slots=1", "b slots=2"])");
   CHECK(placeRoles(hosts, 1, 1, 3) != nullptr);
   CHECK(placeRoles(hosts, 1, 1, 4) == nullptr);

@@ -34,7 +34,7 @@ bool isLabelKey(kj::StringPtr text) {
   return isLabelWord(text);
 }
 
-// Returns the bytes that "4Gi" means. Null if `text` is no amount of memory.
+// Returns a number of bytes, of "4Gi" for example. Null if `text` is not an amount of memory.
 kj::Maybe<double> bytesOf(kj::StringPtr text) {
   struct Unit {
     kj::StringPtr word;
@@ -84,7 +84,7 @@ KubernetesConfig KubernetesConfig::read(configs::Reader& reader) {
   config.memory = reader.maybeText("memory",
       "The memory of each server and worker, such as `\"4Gi\"`. Default: no request and no limit.");
   KJ_IF_MAYBE(text, config.memory) {
-    // No role starts with less.
+    // A role needs at least this much to start.
     constexpr double BYTES_MIN = 16e6;
     KJ_IF_MAYBE(bytes, bytesOf(*text)) {
       if (*bytes < BYTES_MIN) {

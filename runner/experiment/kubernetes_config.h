@@ -1,4 +1,4 @@
-// runner/experiment/kubernetes_config.h: what the pods of launcher kubernetes need to know.
+// runner/experiment/kubernetes_config.h: settings for the pods of launcher kubernetes.
 #pragma once
 
 #include <kj/array.h>
@@ -12,7 +12,7 @@ namespace runner {
 struct KubernetesConfig {
   kj::String secret;             // the Secret with the job's secret
   kj::String runs;               // the PersistentVolumeClaim for the folders of runs
-  kj::Maybe<kj::String> data;    // that with the data sets. Null: roles fetch them
+  kj::Maybe<kj::String> data;    // the claim for the data sets. Null: roles fetch them
   kj::Maybe<kj::String> memory;  // of each server and worker, such as "4Gi". Null: no limit
 
   struct Label {

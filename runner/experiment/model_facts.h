@@ -1,5 +1,5 @@
-// runner/experiment/model_facts.h: the graph of an experiment, and the data set's sizes that it
-// depends on.
+// runner/experiment/model_facts.h: the graph of an experiment, and the sizes of the data set that
+// the graph depends on.
 #pragma once
 
 #include "io/batches/division.h"
@@ -13,7 +13,7 @@ namespace runner {
 // Returns the facts from the table of data sets, or from the imported records if the table does not
 // know them (image folders).
 io::DatasetFacts datasetFacts(const io::DataConfig& config);
-// The same. If the records are not there yet, imports them and reports to `progress`.
+// Returns the same. If the records are not imported yet, imports them and reports to `progress`.
 io::DatasetFacts datasetFacts(const io::DataConfig& config, io::Progress& progress);
 
 // Reports devices that this machine does not have, and a precision that its processor cannot
@@ -21,24 +21,24 @@ io::DatasetFacts datasetFacts(const io::DataConfig& config, io::Progress& progre
 // fetching data.
 void requireMachineFor(const Experiment& experiment, configs::Diagnostics& diagnostics);
 
-// Returns why the devices of an experiment may give other bits when it runs again, as a sentence
-// without a full stop. Null if they give the same bits. Does not say whether the mode does: see
+// Returns why an experiment's devices may give different bits when it runs again, as a sentence
+// without a full stop. Null if they always give the same bits. Does not consider the mode: see
 // docs/modes.
 kj::Maybe<kj::StringPtr> whyBitsDiffer(const Experiment& experiment);
 
 // Returns the highest level of instructions that changes anything for an experiment: AMX only
 // computes bf16.
 kj::StringPtr highestLevelOf(const Experiment& experiment);
-// Fixes the level of this process as a run of the experiment on this machine would. For commands
-// that have no coordinator to ask. Call it before the first program is made. Leaves the level open
-// if this machine cannot compute with the one that the file names.
+// Sets this process's level of instructions to the one that a run of the experiment would use on
+// this machine. For commands that have no coordinator to ask. Call it before the first program is
+// made. Does nothing if this machine does not support the level that the file names.
 void useInstructionSetOf(const Experiment& experiment);
 
 // Returns a sentence for users whose experiment would probably run at least 1.5 times as fast in
 // bf16: three convolutions or more in fp32, on this machine, which has AMX. Otherwise null.
 kj::Maybe<kj::StringPtr> precisionHint(const Experiment& experiment, const nn::Graph& graph);
 
-// What every role must know of the data before it can start.
+// Facts about the data that every role needs before it can start.
 struct ModelFacts {
   explicit ModelFacts(const Experiment& experiment);
   // For a data set with these facts.
@@ -50,8 +50,8 @@ struct ModelFacts {
   io::ImageShape imageShape;   // of the stored images; if they differ, of those in a batch
   nn::Graph graph;
   kj::Array<kj::String> leftOut;  // what the import of the data left out, one sentence each
-  // What the experiment subtracts from the images, if it subtracts the mean image, and if the
-  // records had to be opened for these facts. Otherwise empty.
+  // The mean image, if the experiment subtracts it from the images, and if the records had to be
+  // opened for these facts. Otherwise empty.
   kj::Array<float> meanImage;
 
   // Returns the epochs of the run. The last one may be incomplete.
@@ -68,11 +68,11 @@ struct ModelFacts {
 // lanes) and `gradients` must outlive it: see nn::ProgramOptions.
 kj::Own<nn::Program> programOf(const Experiment& experiment, const nn::Graph& graph,
     kj::Maybe<nn::Profile&> profile = nullptr, kj::ArrayPtr<float> gradients = nullptr);
-// The same for work that only validates, which needs less memory.
+// Returns a program that can only validate. It needs less memory.
 kj::Own<nn::Program> validatingProgramOf(const Experiment& experiment, const nn::Graph& graph);
 
 // Returns the limits of the coordinator's messages, which may hold all weights at once, or the
-// confusion of a validation on all records.
+// confusion matrix of a validation on all records.
 rpc::MessageLimits jobMessageLimits(const ModelFacts& facts);
 
 }  // namespace runner

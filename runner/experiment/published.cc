@@ -21,7 +21,7 @@ bool same(const configs::Value& a, const configs::Value& b) {
   return configs::print(a) == configs::print(b);
 }
 
-// Whether `key` lies in a table with a `kind`. Other kinds have other keys.
+// Whether `key` is in a table with a `kind`. Other kinds have other keys.
 bool dependsOnKind(kj::StringPtr key, kj::ArrayPtr<const configs::Entry> values) {
   KJ_IF_MAYBE(dot, key.findLast('.')) {
     auto kind = kj::str(key.slice(0, *dot), ".kind");

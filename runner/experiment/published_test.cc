@@ -5,7 +5,7 @@
 namespace runner {
 namespace {
 
-// The losses of those rows of `text` whose conditions its [run] meets.
+// Returns the losses of the rows of `text` whose conditions its [run] meets.
 struct Kept {
   kj::Vector<double> losses;
   kj::String errors;

@@ -28,7 +28,7 @@ uint64_t stepsLeft(uint64_t steps, const Continued& start) {
   return steps - kj::min(steps, start.step);
 }
 
-// Returns how far a run with the present number of workers is after `epochs` epochs.
+// Returns how many updates a run with the present number of workers makes in `epochs` epochs.
 uint64_t placeAfter(uint64_t epochs, const Experiment& experiment, uint64_t passLength) {
   if (epochs == 0) return 0;
   return nn::RunLength{updatesPerEpoch(experiment, passLength), 1}.updatesIn(epochs);
@@ -43,7 +43,7 @@ bool wasDividedOtherwise(const Experiment& experiment) {
 io::Division divisionOf(const Experiment& experiment, uint64_t passLength,
     kj::ArrayPtr<const io::MemberChange> changes) {
   auto start = startOf(experiment).start();
-  // The passes before had other lengths if other workers divided them into whole steps.
+  // Earlier passes had other lengths if another number of workers divided them into whole steps.
   if (experiment.data.lastBatch != io::LastBatch::ROLL_OVER) {
     start.records = start.epoch * passLength;
   }

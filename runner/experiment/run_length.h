@@ -13,8 +13,8 @@ namespace runner {
 io::Division divisionOf(const Experiment& experiment, uint64_t passLength,
     kj::ArrayPtr<const io::MemberChange> changes = nullptr);
 
-// Whether the run goes on from one with another number of workers ([continued]), and these divided
-// the records.
+// Whether the run continues one with another number of workers ([continued]), and the workers
+// divide the records among them.
 bool wasDividedOtherwise(const Experiment& experiment);
 
 // Returns the steps of each worker in `epochs` whole epochs of `passLength` records. With
@@ -29,12 +29,11 @@ uint64_t stepsOf(const Experiment& experiment, uint64_t passLength,
 // Returns the updates of each parameter by the optimizer.
 nn::RunLength runLengthOf(const Experiment& experiment, uint64_t passLength);
 
-// Returns the same in steps of a worker, for what each worker does by itself.
+// Returns the same in steps of a worker, for updates that each worker makes by itself.
 nn::RunLength ownLengthOf(const Experiment& experiment, uint64_t passLength,
     kj::Maybe<const io::Division&> division = nullptr);
 
-// Returns how many updates each parameter has had after the whole epochs of a run that stands at
-// the end of epoch `epoch`.
+// Returns how many updates each parameter has received in a run by the end of epoch `epoch`.
 uint64_t updatesUntilEndOf(uint64_t epoch, const Experiment& experiment, uint64_t passLength);
 
 }  // namespace runner

@@ -17,7 +17,7 @@ kj::Maybe<StartWeights> StartWeights::read(configs::Reader& reader) {
       "Trained weights to start from, in place of initial values: a file (.safetensors, or .params "
       "of MXNet), or the folder of a run, whose last weights are taken. Arrays are found by their "
       "names: see docs/formats/weights.md. Every host of a worker needs the file at this path.",
-      true);  // a run moves the link `last` to itself
+      true);  // each new run moves the link `last` to itself
   start.span = reader.span("weights");
   // The resolved experiment leaves the key out if the file does not have it.
   if (reader.isManual() || reader.has("skip")) {

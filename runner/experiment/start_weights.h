@@ -20,7 +20,7 @@ struct StartWeights {
 };
 
 // Returns the path of the weights that `path` names: that file, or the last weights of that run.
-// Throws, with the way out, if the file does not exist.
+// Throws, and says what to do, if the file does not exist.
 kj::String weightsPathOf(kj::StringPtr path);
 
 // Returns the SHA-256 of that file, in hexadecimal. Throws as weightsPathOf() does.

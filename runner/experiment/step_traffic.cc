@@ -6,7 +6,7 @@ namespace runner {
 
 namespace {
 
-// An Ethernet frame has 14 bytes of its own, and TCP and IP take 52 bytes in it.
+// An Ethernet frame has a header of 14 bytes, and TCP and IP take 52 bytes of its contents.
 constexpr double PAYLOAD_SHARE = 1448.0 / 1514;
 
 // The bytes that one worker pushes to each shard, and the bytes of the answers.

@@ -1,5 +1,4 @@
-// runner/experiment/step_traffic.h: predicts what a training step sends and receives. Pure
-// functions.
+// runner/experiment/step_traffic.h: predicts the traffic of a training step. Pure functions.
 #pragma once
 
 #include "rpc/placement.h"
@@ -14,7 +13,7 @@ struct StepTraffic {
   // Between one worker and all shards outside of its process.
   double pushed_bytes;
   double answered_bytes;
-  // Of the busiest shard, with workers in other processes. In: pushes. Out: answers.
+  // Between the busiest shard and the workers in other processes. In: pushes. Out: answers.
   double shardIn_bytes;
   double shardOut_bytes;
   // The busier direction of the busiest link, if worker i and server i run on host i, and each host
@@ -22,7 +21,8 @@ struct StepTraffic {
   double link_bytes;
 };
 
-// Predicts the traffic of shards outside of the only worker. `placement` must be the experiment's.
+// Predicts the traffic of an experiment whose kvstore exchanges values. `placement` must be the
+// experiment's.
 StepTraffic stepTraffic(const Experiment& experiment, const rpc::Placement& placement);
 
 // The network of the hosts, as far as the prediction needs it.

@@ -94,7 +94,7 @@ bool isInteger(const configs::Value& table, kj::StringPtr key) {
 
 // Reads a range. `count` is null if values are drawn from the range.
 SweptRange readRange(configs::Reader& reader, const configs::Value& table, kj::Maybe<uint&> count) {
-  // Beyond 2^53 integers and reals differ.
+  // Above 2^53, a double cannot represent every integer.
   constexpr double LARGEST = 9007199254740992.0;
   SweptRange range;
   range.from = reader.real("from", "Its lower end.", {.atLeast = -LARGEST, .atMost = LARGEST});
@@ -137,7 +137,7 @@ kj::Maybe<SweptKey> readKey(
       return drawn ? readRange(range, *entry.value, nullptr)
                    : readRange(range, *entry.value, count);
     });
-    // The error in the range is reported. Its numbers may make no sense.
+    // The error in the range has been reported. Its numbers may be meaningless.
     if (reader.diagnostics().count() > before) return nullptr;
     if (drawn) {
       key.range = range;
@@ -159,7 +159,7 @@ kj::Maybe<SweptKey> readKey(
           "sweep keys that the result of a run depends on");
     }
   }
-  // Each part becomes a table in the one before it.
+  // Each part of a dotted key becomes a table within the one before it.
   if (std::count(entry.key.begin(), entry.key.end(), '.') >= configs::KEY_PARTS_MAX) {
     reader.diagnostics().error(entry.keySpan,
         kj::str("this key has more than ", configs::KEY_PARTS_MAX, " parts"),

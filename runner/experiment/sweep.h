@@ -53,7 +53,7 @@ struct SweepConfig {
   static SweepConfig read(configs::Reader& reader);
 };
 
-// What one run lays over the file. Points into the SweepConfig.
+// A value that one run sets in the file. Points into the SweepConfig.
 struct Setting {
   const SweptKey* key;
   kj::Own<const configs::Value> value;

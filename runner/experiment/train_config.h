@@ -21,7 +21,7 @@ struct LossReduction {
   enum Word { MEAN, SUM } word;
 };
 
-// [train] early_stop: ends a run whose epochs no longer become better.
+// [train] early_stop: ends a run that no longer improves.
 struct EarlyStop {
   uint patience;  // epochs without a better validation accuracy after which the run ends
 
@@ -30,7 +30,7 @@ struct EarlyStop {
 
 // [train] ema: a moving average of the weights.
 struct WeightAverageConfig {
-  double decay;  // the share of the average that each step keeps
+  double decay;  // the share of the old average that remains after each step
 
   static WeightAverageConfig read(configs::Reader& reader);
 };

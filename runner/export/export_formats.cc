@@ -15,12 +15,12 @@ namespace {
 
 constexpr kj::StringPtr SCRIPT = ".py"_kj;
 
-// The first bytes of files that an export has written before, which it may replace.
+// The first bytes of files of earlier exports, which a new export may replace.
 constexpr kj::StringPtr ONNX_BEGIN = "\x08\x08"_kj;  // field 1, ir_version: 8
 constexpr kj::StringPtr SCRIPT_BEGIN = "\"\"\"A trained network, exported by runner"_kj;
 
 // Returns why an export must not replace the file at `output`: it does not begin with `begin`, so
-// that something else has written it. A mistyped name must not cost the weights of a run.
+// that something else has written it. A mistyped name must not destroy the weights of a run.
 kj::Maybe<kj::String> whyKept(kj::StringPtr output, kj::StringPtr begin) {
   struct stat about;
   if (::stat(output.cStr(), &about) != 0 || !S_ISREG(about.st_mode)) return nullptr;
@@ -90,7 +90,7 @@ void writeExported(kj::ArrayPtr<const ExportedFile> files) {
     whole->append(file.bytes);
     written.add(kj::mv(whole));
   }
-  // A process that is killed meanwhile must not leave an old script beside new weights.
+  // If the process is killed meanwhile, it must not leave an old script beside new weights.
   for (auto& file: files.slice(1, files.size())) ::unlink(file.path.cStr());
   for (auto& file: written) file->finish();
 }

@@ -21,15 +21,15 @@ struct ExportFormat {
   bool hasOnnxOptions;  // whether OnnxOptions other than the default make sense
   // Returns why the file cannot be at `output`, as a sentence. Null if it can.
   kj::Maybe<kj::String> (*misfit)(kj::StringPtr output);
-  // Returns all files, of which the last one is at `output`.
+  // Returns all files. The last one is at `output`.
   kj::Array<ExportedFile> (*write)(const ExportedNetwork& network,
       const Preprocessing& preprocessing, OnnxOptions options, kj::StringPtr output);
 };
 extern const kj::ArrayPtr<const ExportFormat> EXPORT_FORMATS;
 
-// Writes all files, and replaces those that are there. If one cannot be written, none is replaced,
-// and nothing is left behind. Old files and new ones never stand side by side: at any moment, all
-// are old, or the last ones are missing, or all are new. Throws with path, cause and way out.
+// Writes all files, and replaces existing ones. If a file cannot be written, replaces nothing and
+// leaves nothing behind. Old and new files never coexist: at any moment, all are old, or the last
+// ones are missing, or all are new. Throws with path, cause and what to do.
 void writeExported(kj::ArrayPtr<const ExportedFile> files);
 
 }  // namespace runner

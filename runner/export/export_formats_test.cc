@@ -16,12 +16,12 @@
 
 namespace {
 
-// Whether the process ends when it has renamed a file.
+// Whether the process ends after it has renamed a file.
 bool endsAfterRename = false;
 
 }  // namespace
 
-// Takes the place of the C library's function in this program.
+// Replaces the C library's function in this program.
 extern "C" int rename(const char* from, const char* to) noexcept {
   int result = ::renameat(AT_FDCWD, from, AT_FDCWD, to);
   if (endsAfterRename) ::raise(SIGKILL);

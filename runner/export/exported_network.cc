@@ -37,7 +37,7 @@ kj::Array<uint64_t> ExportedNetwork::shapeOf(const nn::Key& key) const {
 }
 
 kj::Array<kj::String> ExportedNetwork::classNames() const {
-  // Names of folders may hold any bytes.
+  // Class names may come from names of folders, which may hold any bytes.
   return KJ_MAP(label, kj::indices(graph.classNames)) {
     auto& name = graph.classNames[label];
     return name.size() == 0 ? kj::str(label) : inUtf8(name);

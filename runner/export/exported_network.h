@@ -49,8 +49,8 @@ struct Border {
 // kernel.
 Border borderOf(const nn::Pool& pool, nn::Shape input, nn::Shape output);
 
-// Returns which outputs other programs have as N×C, and not as N×C×1×1: those of dense layers, and
-// what is made of such values alone.
+// Returns for each node whether its output is N×C in other programs, and not N×C×1×1. This is so
+// for dense layers, and for ops whose inputs are all N×C.
 kj::Array<bool> vectorsOf(const nn::Graph& graph);
 
 }  // namespace runner

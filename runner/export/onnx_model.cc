@@ -14,12 +14,13 @@ namespace {
 
 constexpr uint OPSET = 13;
 constexpr uint IR_VERSION = 8;
-// protobuf's limit for a message is 2^31 - 1 bytes. What is not a value takes far less than this.
+// protobuf's limit for a message is 2^31 - 1 bytes. Everything except the values takes far less
+// than the difference.
 constexpr uint64_t BYTES_MAX = (uint64_t(1) << 31) - (uint64_t(64) << 20);
 
 static_assert(std::endian::native == std::endian::little, "raw_data is little-endian");
 
-// Names of values. Each is given once.
+// Gives values unique names.
 class Names {
 public:
   // Returns `wanted`, or the first of `wanted_2`, `wanted_3`, … that is free.
@@ -80,7 +81,7 @@ private:
   const kj::Array<bool> vectors;
   kj::Array<kj::String> values;  // the names of the nodes' outputs
   Names names;
-  kj::Maybe<kj::String> imageAxes;  // the axes that make an image of 1×1 pixels of a vector
+  kj::Maybe<kj::String> imageAxes;  // the axes that turn a vector into an image of 1×1 pixels
   onnx::GraphProto& graph;
 
   using Inputs = std::initializer_list<kj::StringPtr>;
@@ -94,7 +95,7 @@ private:
     for (auto side: sides) tensor.mutable_shape()->add_dim()->set_dim_value(side);
   }
 
-  // Appends a node without attributes that writes `output`, after which it is named.
+  // Appends a node without attributes that writes `output`. The node has the name of its output.
   onnx::NodeProto& add(kj::StringPtr type, Inputs inputs, kj::StringPtr output) {
     auto& node = *graph.add_node();
     node.set_op_type(type.cStr());

@@ -19,7 +19,7 @@ struct OnnxOptions {
 // `experiment_sha256` and `class_names` (one per line) as far as they are known, and
 // `preprocessing`, as JSON.
 //
-// Throws, with the way out, if the values do not fit into the 2 GiB that such a file may have.
+// Throws, and says what to do, if the values do not fit into the 2 GiB that such a file may have.
 kj::Array<kj::byte> onnxModel(
     const ExportedNetwork& network, const Preprocessing& preprocessing, OnnxOptions options);
 

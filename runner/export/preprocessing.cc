@@ -29,7 +29,7 @@ kj::String listOf(kj::ArrayPtr<const float> numbers) {
 
 // Returns the part of the mean image that the centre view subtracts.
 kj::Array<float> centreOfMeanImage(const io::Augmenter& augmenter) {
-  // An image of zeros, from which the mean image is subtracted, and nothing else is done.
+  // Augments an image of zeros, so that the result is the negated mean image of the view.
   io::AugmentConfig plain;
   plain.pad = augmenter.shape.height;
   plain.padMode = augmenter.padMode == io::Padding::VALUE ? io::Padding::EDGE : augmenter.padMode;

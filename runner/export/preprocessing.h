@@ -1,4 +1,4 @@
-// runner/export/preprocessing.h: what an image goes through before the network sees it.
+// runner/export/preprocessing.h: the steps from a stored image to the input of the network.
 #pragma once
 
 #include <kj/array.h>
@@ -11,8 +11,8 @@ namespace runner {
 
 using kj::uint;
 
-// How the centre view of an image is made, as validation does it: resize, cut out of the middle,
-// then y = (x - mean) · factor.
+// How validation makes the centre view of an image: resize it, crop the middle, then y = (x - mean)
+// · factor.
 struct Preprocessing {
   io::ImageShape images;  // of the data set; all zero for a data set of the user's own images
   io::ImageShape view;    // what the network takes

@@ -11,7 +11,7 @@ namespace runner {
 kj::String torchScript(const ExportedNetwork& network, const Preprocessing& preprocessing);
 
 // Returns the bytes of that file: the state dict, with PyTorch's names (`conv1.weight`,
-// `bn1.running_mean`), in the safetensors format. A mean image stands beside it.
+// `bn1.running_mean`), in the safetensors format. It also has the mean image, if there is one.
 kj::Array<kj::byte> torchWeights(
     const ExportedNetwork& network, const Preprocessing& preprocessing);
 

@@ -8,7 +8,7 @@ namespace runner {
 
 namespace {
 
-// Python's keywords, attributes of nn.Module, and what the script itself calls something else.
+// Names that are taken: Python's keywords, attributes of nn.Module, and names in the script itself.
 constexpr kj::StringPtr TAKEN[] = {"False"_kj, "None"_kj, "True"_kj, "and"_kj, "as"_kj, "assert"_kj,
     "async"_kj, "await"_kj, "break"_kj, "class"_kj, "continue"_kj, "def"_kj, "del"_kj, "elif"_kj,
     "else"_kj, "except"_kj, "finally"_kj, "for"_kj, "from"_kj, "global"_kj, "if"_kj, "import"_kj,
@@ -39,9 +39,9 @@ bool isDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Returns `name` with an underscore for whatever an identifier cannot have.
+// Returns `name` with underscores in place of characters that an identifier cannot have.
 kj::String identifierOf(kj::StringPtr name) {
-  // nn.Module has attributes of its own that begin with an underscore.
+  // nn.Module has attributes that begin with an underscore.
   auto result = kj::str(isLetter(name[0]) ? "" : "layer_", name);
   for (char& c: result) {
     if (!isLetter(c) && !isDigit(c)) c = '_';

@@ -1,4 +1,4 @@
-// runner/export/torch_names.h: names and texts as Python has them.
+// runner/export/torch_names.h: names and texts in the form that Python needs.
 #pragma once
 
 #include <kj/array.h>
@@ -8,8 +8,8 @@
 
 namespace runner {
 
-// Returns for each node the name of its module and of its variable: that of the node, if Python and
-// PyTorch leave it free. Otherwise a name like it. All are different.
+// Returns for each node the name of its module and of its variable. This is the node's name, or a
+// similar one if Python or PyTorch uses that name. All names are different.
 kj::Array<kj::String> torchNames(const nn::Graph& graph);
 
 // Returns `text`, which is UTF-8, as a string literal with quotes.

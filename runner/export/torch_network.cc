@@ -147,8 +147,8 @@ private:
     KJ_UNREACHABLE;
   }
 
-  // PyTorch pads both ends of a side by the same number of pixels, at most half a kernel. Other
-  // windows get their border from a module before the pool.
+  // PyTorch pads both ends of a side by the same number of pixels, at most half a kernel. For other
+  // windows, a module before the pool adds the border.
   static kj::String poolModule(const nn::Pool& pool, nn::Shape input, nn::Shape output) {
     bool isMax = pool.function == nn::Pool::MAX;
     auto bare = isMax ? "nn.MaxPool2d("_kj : "nn.AvgPool2d("_kj;

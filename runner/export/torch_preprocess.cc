@@ -33,7 +33,7 @@ constexpr kj::StringPtr COVER = R"(def cover(x, height, width):
 
 )"_kj;
 
-// Puts lines together, with the indentation of a function's body.
+// Collects lines, with the indentation of a function's body.
 class Lines {
 public:
   template <typename... Params>
@@ -60,7 +60,7 @@ void addConversion(Lines& lines, uint channels) {
   }
 }
 
-// Makes images that have other sizes than `from` as large as `to`.
+// Adds code that resizes images to `to` if their size is not `from`.
 void addCover(Lines& lines, io::ImageShape from, io::ImageShape to) {
   lines.add("if x.shape[2:] != (", from.height, ", ", from.width, "):  # not of the data set");
   lines.add("    x = cover(x, ", to.height, ", ", to.width, ")");
@@ -131,7 +131,7 @@ void addNormalisation(Lines& lines, const Preprocessing& steps) {
   if (steps.multiplies()) lines.add("x = x * ", listOf(steps.factors));
 }
 
-// Adds what makes an image of the size that the data set stores.
+// Adds code that resizes an image to the size that the data set stores.
 void addStored(Lines& lines, const Preprocessing& steps) {
   uint shortSide = steps.resizeShortSide;
   if (steps.images.size() > 0) {

@@ -20,7 +20,7 @@ namespace runner {
 
 namespace {
 
-// A photograph has a few megabytes.
+// A photograph takes a few megabytes.
 constexpr size_t FILE_BYTES_MAX = size_t(1) << 28;
 
 kj::Array<kj::byte> bytesOf(kj::StringPtr path) {
@@ -57,7 +57,7 @@ kj::Array<ImageFileName> imageFilesAt(
       KJ_IF_MAYBE(why, io::whyUnreadable(path)) {
         configs::fail("cannot read the image ", path, ": ", *why);
       }
-      // A pipe has an image, like standard input.
+      // A pipe holds one image, like standard input.
       if (io::whyNeither(path).orDefault(nullptr) == "a pipe") {
         files.add(ImageFileName{kj::str(path)});
         break;
@@ -68,7 +68,7 @@ kj::Array<ImageFileName> imageFilesAt(
   return files.releaseAsArray();
 }
 
-// What is known of one image of a batch.
+// The state of one image of a batch.
 struct FileImages::Row {
   kj::Array<kj::byte> file;
   kj::Maybe<io::KeptImage> kept;  // may point to `file`
@@ -82,7 +82,7 @@ struct FileImages::Batch {
   kj::Array<float> pixels;  // N×C×H×W; 0 in rows without an image
 };
 
-// What one thread decodes with.
+// The decoder of one thread.
 class FileImages::Decoder {
 public:
   Decoder(const TrainedModel& model, const io::Augmenter& augmenter)
@@ -156,7 +156,7 @@ void FileImages::run(
   for (size_t first = 0; first < files.size(); first += batchSize) {
     kj::Own<kj::Thread> ahead;
     bool isLast = first + batchSize >= files.size();
-    // Other views of the present batch need the decoders.
+    // Computing the other views of the present batch needs the decoders.
     bool readsAhead = !isLast && views.size() == 1;
     if (readsAhead) {
       ahead = kj::heap<kj::Thread>([&]() { read(*next, batchAt(first + batchSize)); });

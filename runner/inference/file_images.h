@@ -1,4 +1,4 @@
-// runner/inference/file_images.h: computes what a trained network says about image files.
+// runner/inference/file_images.h: computes the predictions of a trained network for image files.
 #pragma once
 
 #include <kj/exception.h>
@@ -16,12 +16,12 @@ struct ImageFileName {
 };
 
 // Returns the files that `path` names: itself, or all files below it if it is a folder, sorted by
-// their paths. Hidden files do not count. Throws if there is nothing at `path`, or if it cannot be
-// read. Calls `leftOut` with what is not a file, or cannot be listed.
+// their paths. Ignores hidden files. Throws if there is nothing at `path`, or if it cannot be read.
+// Calls `leftOut` with entries that are not files, and folders that cannot be listed.
 kj::Array<ImageFileName> imageFilesAt(
     kj::StringPtr path, kj::FunctionParam<void(kj::StringPtr)> leftOut);
 
-// What a network says about one file.
+// A network's prediction for one file.
 struct FileAnswer {
   size_t index;                      // of the file in the list
   kj::Maybe<kj::String> problem;     // why there is no answer: "photo.jpg is not …"

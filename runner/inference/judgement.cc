@@ -95,7 +95,7 @@ private:
     if (batch.views == 1) {
       judgement.add(program->result(), logits, batch.labels, batch.records);
     } else {
-      // Several views give a result after the last one.
+      // With several views, the result is complete after the last one.
       for (auto i: kj::indices(means)) means[i] += batch.weight * logits[i];
       if (!batch.isLastView) return;
       judgement.add(nn::judge(means, batch.labels), means, batch.labels, batch.records);
@@ -149,7 +149,7 @@ kj::Array<kj::String> judgeValidation(const TrainedModel& model, const io::Datas
   };
   uint cores = kj::max(1u, std::thread::hardware_concurrency());
   uint together = kj::max(1u, cores / experiment.cluster.threadsPerWorker);
-  // Programs on one GPU would only take memory from each other.
+  // Several programs on one GPU would only compete for its memory.
   if (haveGpu(experiment.cluster.devices)) together = 1;
   {
     kj::Vector<kj::Own<kj::Thread>> threads;
@@ -160,7 +160,7 @@ kj::Array<kj::String> judgeValidation(const TrainedModel& model, const io::Datas
   }
   auto& result = common.getWithoutLock();
   KJ_IF_MAYBE(e, result.problem) kj::throwFatalException(kj::mv(*e));
-  // Sums have the bits of the run, because it adds up its workers in this order, too.
+  // The sums have the same bits as in the run, because the run also adds its workers in this order.
   for (auto& each: judged) judgement.add(*each);
   return result.reports.releaseAsArray();
 }

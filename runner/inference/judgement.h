@@ -1,4 +1,4 @@
-// runner/inference/judgement.h: what a trained network makes of images whose classes are known.
+// runner/inference/judgement.h: judges a trained network by images whose classes are known.
 #pragma once
 
 #include <kj/function.h>
@@ -9,7 +9,7 @@
 
 namespace runner {
 
-// An image that the network took for something else.
+// An image that the network assigned to a wrong class.
 struct WrongImage {
   uint64_t number;  // of its record in the data set, or of its file in the list
   uint label;
@@ -26,7 +26,7 @@ public:
   // `wrongMax` wrong images whose labels the network found least likely.
   Judgement(uint topK, size_t wrongMax): topK(topK), wrongMax(wrongMax) {}
 
-  // Returns a judgement that counts the same, and has counted nothing.
+  // Returns an empty judgement with the same settings.
   Judgement likeThis() const { return Judgement(topK, wrongMax); }
 
   // Adds a batch. `logits` is N×classes. `numbers` are those of the N images. `result` is that of
@@ -42,7 +42,7 @@ public:
   // Returns the wrong images, the least likely label first. Of equal ones, the first image first.
   kj::ArrayPtr<const WrongImage> wrong() const { return kept; }
 
-  // As in nn::BatchResult: not a number without images.
+  // As in nn::BatchResult. NaN if there are no images.
   double loss() const { return sums.meanLoss(); }
   double accuracy() const { return sums.accuracy(); }
   double topKAccuracy() const { return sums.topKAccuracy(); }
@@ -55,11 +55,11 @@ private:
   kj::Vector<WrongImage> kept;
 };
 
-// Adds the validation images of the model's experiment to `judgement`. Does what the last
-// validation of its run does, with the same bits: the same records, batches and views, and one part
-// per worker with a worker's threads. Several parts go on at a time, as far as the cores allow.
-// Call model.computeHere() first. Returns one sentence per record that cannot be read and is left
-// out. `progress` is called by other threads, one at a time.
+// Adds the validation images of the model's experiment to `judgement`. Computes the same bits as
+// the last validation of its run: it uses the same records, batches and views, and one part per
+// worker, with as many threads as a worker. Computes several parts at a time if there are enough
+// cores. Call model.computeHere() first. Returns one sentence per record that cannot be read and is
+// left out. `progress` is called by other threads, one at a time.
 kj::Array<kj::String> judgeValidation(const TrainedModel& model, const io::Dataset& dataset,
     Judgement& judgement, io::Progress& progress);
 

@@ -1,4 +1,4 @@
-// The attempts of a run: its roles are started again if they are lost.
+// The attempts of a run: its roles are started again if one is lost.
 #include <capnp/message.h>
 
 #include "runner/launch/launch.h"
@@ -11,10 +11,10 @@ namespace runner {
 
 namespace {
 
-// A run that is lost so often in a row, without coming further, ends.
+// After so many failed attempts in a row without progress, the run ends.
 constexpr uint LOSSES_MAX = 5;
-// After the first of these losses. Each later pause is twice as long. Without them, the attempts to
-// reach a network that is gone would be over in a second.
+// The pause after the first of these attempts. Each later pause is twice as long. Without pauses,
+// all attempts to reach a network that is down would fail within a second.
 constexpr auto FIRST_PAUSE = 1 * kj::SECONDS;
 
 // Whether the run has its last event.
@@ -32,8 +32,8 @@ struct Attempts {
   RunView& view;
   kj::AsyncIoContext& io;
   LaunchOptions options;
-  uint64_t furthest = 0;  // the step that the run had come to when it was lost
-  uint inVain = 0;        // losses in a row without coming further
+  uint64_t furthest = 0;  // the furthest step of all attempts that were lost
+  uint inVain = 0;        // failed attempts in a row without progress
   bool wasLost = false;   // in the latest attempt
 
   kj::Promise<Outcome> run();
@@ -55,7 +55,7 @@ kj::Promise<Outcome> Attempts::attempt() {
   return kj::evalNow([&]() { return launch->run(); })
       .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })
       .then([this, &launch = *launch](Outcome&& outcome) {
-        // Hosts that are gone may come back.
+        // Lost hosts may come back.
         wasLost = launch.wasLost() || (options.wasLost && !launch.hasBegun());
         if (options.saveHook != nullptr) options.saveHook->launch = nullptr;
         return kj::mv(outcome);
@@ -65,7 +65,7 @@ kj::Promise<Outcome> Attempts::attempt() {
       .attach(kj::mv(run));
 }
 
-// Whether the run is started again after a loss.
+// Whether the run is started again after a role was lost.
 bool Attempts::goesOn() {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   if (!wasLost || !experiment.cluster.onLoss->restarts || hasEnded(folder)) return false;

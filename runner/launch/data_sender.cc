@@ -9,8 +9,8 @@ namespace runner {
 
 namespace {
 
-// Small pieces, so that a slow connection is never silent for long, and as many under way as a fast
-// one with a long round trip needs.
+// Pieces are small, so that a slow connection is never silent for long. So many are in flight that
+// a fast connection with a long round-trip time stays busy.
 constexpr size_t PIECE_BYTES = 64 << 10;
 constexpr kj::uint PIECES_UNDER_WAY = 32;
 
@@ -43,7 +43,7 @@ kj::Promise<kj::String> DataSender::bring() {
           return kj::READY_NOW;
         }
         copy = answer.getCopy();
-        // A host that has more than there is gets nothing, and finds that the sum is wrong.
+        // A host that has too many bytes gets no more, and finds that the checksum is wrong.
         return sendFrom(kj::min(answer.getPresentBytes(), data.packed.size_bytes()), false);
       })
       .then([this]() {
@@ -57,7 +57,7 @@ kj::Promise<void> DataSender::sendFrom(uint64_t offset, bool isAnew) {
   sent(taken);
   auto lanes = kj::heapArrayBuilder<kj::Promise<void>>(PIECES_UNDER_WAY);
   for (kj::uint i = 0; i < PIECES_UNDER_WAY; i++) lanes.add(sendPieces());
-  // The sum is computed while the pieces travel.
+  // The checksum is computed while the pieces travel.
   auto sum = data.sum().eagerlyEvaluate(nullptr);
   return kj::joinPromises(lanes.finish())
       .then([sum = kj::mv(sum)]() mutable { return kj::mv(sum); })

@@ -22,23 +22,23 @@ public:
 
 private:
   kj::Timer& timer;
-  kj::String digits;  // the sum, when it is known
+  kj::String digits;  // the checksum; empty until it is known
   kj::Maybe<kj::ForkedPromise<void>> known;
 };
 
 // Copies them to one host.
 class DataSender {
 public:
-  // `sent` is called with the number of bytes that the host has. It is not called if the host has
-  // all of them at the beginning. `data` must outlive this object.
+  // `sent` is called with the number of bytes that the host has so far. It is not called if the
+  // host has all of them at the beginning. `data` must outlive this object.
   DataSender(HostAgent::Client agent, SharedData& data, kj::Function<void(uint64_t)> sent);
 
   // Resolves to the folder of the copy on the host, when it is complete. Rejects with the cause and
-  // the way out. Call once. This object must outlive the promise.
+  // what to do. Call once. This object must outlive the promise.
   kj::Promise<kj::String> bring();
 
 private:
-  // Sends all bytes from `offset` on. `isAnew`: what the host had was damaged.
+  // Sends all bytes from `offset` on. `isAnew`: the host's earlier copy was damaged.
   kj::Promise<void> sendFrom(uint64_t offset, bool isAnew);
   // Sends one piece after another, each when the host has taken the one before.
   kj::Promise<void> sendPieces();

@@ -62,7 +62,7 @@ public:
   kj::Promise<void> write(WriteContext context) override {
     heard();
     auto params = context.getParams();
-    // Those that were under way behind a piece that failed fail for the same reason.
+    // Pieces that follow a failed one fail for the same reason.
     KJ_IF_MAYBE(e, failure) return kj::cp(*e);
     failure =
         kj::runCatchingExceptions([&]() { copy->append(params.getOffset(), params.getBytes()); });
@@ -95,9 +95,9 @@ public:
     auto params = context.getParams();
     silence = params.getSilenceS() * kj::SECONDS;
     secret = kj::str(params.getSecret());
-    // Another host may not have the launcher's folder. Then only relative paths differ.
+    // The host may lack the launcher's folder. Then only relative paths differ.
     (void)!::chdir(params.getFolder().cStr());
-    // The roles read the experiment from memory, so no file is left of it. They inherit the
+    // The roles read the experiment from memory, so that no file remains. They inherit the
     // descriptor.
     auto text = params.getExperiment();
     int fd;
@@ -151,7 +151,7 @@ public:
   }
 
 private:
-  // Answers what is there of `copy`, when no other process writes it.
+  // Answers how much of `copy` exists, once no other process writes it.
   kj::Promise<void> answer(DataContext context, kj::Own<io::DataCopy> copy) {
     constexpr auto PAUSE = 200 * kj::MILLISECONDS;
     auto results = context.getResults();
@@ -164,7 +164,7 @@ private:
       return timer.afterDelay(PAUSE).then(
           [this, context, copy = kj::mv(copy)]() mutable { return answer(context, kj::mv(copy)); });
     }
-    // The process that had the lock may have completed it.
+    // The process that had the lock may have completed the copy.
     KJ_IF_MAYBE(folder, copy->find()) {
       results.setFolder(*folder);
       return kj::READY_NOW;
@@ -184,7 +184,8 @@ private:
   kj::Maybe<kj::AutoCloseFd> experiment;
 };
 
-// Keeps the program of this process as long as it runs.
+// Marks the copied program as used, now and every hour, so that nobody removes it while this
+// process runs.
 kj::Promise<void> noteUse(const CopiedProgram& program, kj::Timer& timer) {
   program.noteUse();
   return timer.afterDelay(1 * kj::HOURS).then([&program, &timer]() {
@@ -221,8 +222,8 @@ void serveHost() {
                               kj::AutoCloseFd(in), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC),
       io.lowLevelProvider->wrapOutputFd(
           kj::AutoCloseFd(out), kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC));
-  // The launcher waits for this line. What a login script writes comes before it, perhaps without
-  // a newline.
+  // The launcher waits for this line. Output of a login script may precede it, perhaps without a
+  // newline.
   constexpr kj::StringPtr READY = "\nrunner: ready\n"_kj;
   stream->write(READY.begin(), READY.size()).wait(io.waitScope);
   auto host = kj::heap<HostAgentServer>(io);

@@ -11,12 +11,13 @@ namespace runner {
 HostAgent::Client newHostAgent(kj::AsyncIoContext& io);
 
 // Serves the interface HostAgent (host.capnp) over standard input and output. Returns when the
-// launcher has closed the connection or is silent. No role that it has started is left then. The
-// process must capture child exits. Throws if no launcher can be at the other end of these streams.
+// launcher has closed the connection or is silent. By then, all roles that it has started have
+// ended. The process must capture child exits. Throws if no launcher can be at the other end of
+// these streams.
 void serveHost();
 
-// Whether the files of this program are still those that a launcher has copied here, as far as a
-// cheap check can tell. Always true of a program that no launcher has copied.
+// Whether the files of this program are still as a launcher has copied them here, according to a
+// cheap check. Always true if no launcher has copied the program.
 bool isAsCopied();
 
 }  // namespace runner

@@ -43,7 +43,7 @@ public:
 
   ~RoleThread() noexcept(false) {
     access->close();
-    if (!hasEnded) thread->detach();  // A thread cannot be taken down: see LauncherKind.
+    if (!hasEnded) thread->detach();  // A thread cannot be killed: see LauncherKind.
   }
 
   kj::Own<kj::AsyncInputStream> events() { return kj::mv(eventStream); }
@@ -64,7 +64,7 @@ public:
 
 private:
   const kj::String name;
-  const kj::Own<const LogAccess> access;  // of the coordinator to the files of the run
+  const kj::Own<const LogAccess> access;  // the coordinator's access to the files of the run
   kj::Own<kj::AsyncInputStream> eventStream;
   kj::Promise<void> endedPromise;
   bool hasEnded = false;

@@ -15,11 +15,11 @@ namespace {
 
 // Where the pods see their volumes. The coordinator makes its folder below `runs` there.
 constexpr kj::StringPtr ROOT = "/run/runner"_kj;
-// Of the coordinator, in its pod. The first of cluster.port if that is given.
+// The coordinator's port in its pod. The first of cluster.port if that is given.
 constexpr uint PORT = 7000;
 
 // Returns a name that Kubernetes objects may have (RFC 1035), and to which a role and an index can
-// be added. Of a long name, the last part is a hash, so that names with the same begin differ.
+// be added. A long name ends in a hash, so that names with the same beginning differ.
 kj::String objectNameOf(kj::StringPtr name) {
   constexpr size_t BYTES_MAX = 40, HASH_BYTES = 6;
   kj::Vector<char> result;
@@ -105,7 +105,7 @@ private:
     lines.add(kj::str("  experiment.toml: ", yamlBlock(loaded.resolved, 4)));
   }
 
-  // Gives the pods names as soon as they have addresses, because roles wait for the coordinator.
+  // DNS names the pods as soon as they have addresses, because roles wait for the coordinator.
   void service() {
     header("v1", "Service", name);
     line(0, "spec:");
@@ -126,7 +126,7 @@ private:
     line(2, "completionMode: Indexed");
     line(2, "completions: ", count);
     line(2, "parallelism: ", count);
-    // A role that comes back finds its place taken, so it would only hide the first failure.
+    // A restarted role would find its place taken, and only hide the first failure.
     line(2, "backoffLimit: 0");
     line(2, "template:");
     line(4, "metadata:");

@@ -12,7 +12,8 @@ namespace runner {
 // manifest refers to the Secret with the job's secret and does not hold it.
 kj::String kubernetesManifest(const LoadedExperiment& loaded);
 
-// Returns, for the user, that only that manifest starts the run, and the commands for it.
+// Returns a text for the user: only that manifest starts the run, and these are the commands for
+// it.
 kj::String kubernetesAdvice(const Experiment& experiment);
 
 }  // namespace runner

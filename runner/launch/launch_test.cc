@@ -140,7 +140,7 @@ TEST_CASE("Launch: reports a role that was killed rather than one that failed") 
   CHECK(failureOf(launch.run()) == "server 0 was killed");
 }
 
-TEST_CASE("Launch: takes its roles down if it is dropped") {
+TEST_CASE("Launch: ends its roles if it is dropped") {
   struct Gone final: public StartedGroup {
     bool& gone;
     explicit Gone(bool& gone): gone(gone) {}
@@ -171,7 +171,7 @@ TEST_CASE("Launch: takes its roles down if it is dropped") {
   CHECK(launcher.gone);
 }
 
-// A launcher that finds one of its hosts gone.
+// A launcher that has lost one of its hosts.
 class Broken final: public Launcher {
 public:
   kj::Promise<ListenPlace> prepare() override { return KJ_EXCEPTION(FAILED, "node2 is not there"); }
@@ -220,7 +220,7 @@ struct TimedLaunch: public FakeLaunch {
   kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
 
   TimedLaunch(): FakeLaunch([](FakeLaunch&) {}) { begin(timer); }
-  // The others go on if a worker is lost.
+  // The other workers continue if one is lost.
   explicit TimedLaunch(const RunFolder& of)
       : FakeLaunch([](FakeLaunch&) {}, "cluster.on_loss=continue") {
     folder = of;
@@ -234,7 +234,7 @@ struct TimedLaunch: public FakeLaunch {
 
   // The launcher itself is stopped for `time`.
   void stop(kj::Duration time) { timer.advanceTo(timer.now() + time); }
-  // The launcher runs for `time`, and hears nothing.
+  // The launcher runs for `time` without receiving anything.
   void pass(kj::Duration time) {
     for (auto end = timer.now() + time; timer.now() < end;) {
       stop(100 * kj::MILLISECONDS);
@@ -327,7 +327,7 @@ TEST_CASE("Launch: a role that is stopped before it joins fails the run after th
   launch.listen();
   launch.join(Role::WORKER, 0);
   launch.roles[3]->stopped = true;
-  // The coordinator itself goes on.
+  // The coordinator itself keeps running.
   auto pass = [&](uint seconds) {
     for (uint second = 0; second < seconds; second++) {
       launch.pass(1 * kj::SECONDS);
@@ -459,7 +459,7 @@ struct Timed final: public kj::AsyncIoProvider {
   }
 };
 
-TEST_CASE("launch: waits longer and longer between attempts that all fail") {
+TEST_CASE("launch: doubles the pause after each failed attempt") {
   kj::StringPtr overrides[] = {"cluster.on_loss=restart", "checkpoint.every_s=60"};
   auto loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
   REQUIRE(loaded.errors == "");

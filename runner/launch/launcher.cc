@@ -52,7 +52,7 @@ kj::Array<RoleGroup> groupsOnHosts(
     onHost[hosts[first.index]].add(kj::mv(group));
   }
   kj::Vector<RoleGroup> moved;
-  kj::Vector<size_t> there;  // the hosts that are not gone
+  kj::Vector<size_t> there;  // the hosts that are not lost
   for (auto host: kj::indices(onHost)) {
     auto name = cluster.hosts[host].toString();
     bool isGone = std::find(gone.begin(), gone.end(), name) != gone.end();

@@ -11,11 +11,11 @@ kj::Own<Launcher> newLauncher(const LaunchedRun& run);
 // A run that another system starts.
 struct Submission {
   kj::String text;  // what `runner run --dry-run` prints
-  // Why `runner run` without --dry-run does nothing, and the commands to use. Null if it hands over
-  // the run itself: see slurm_queue.h.
+  // Why `runner run` without --dry-run cannot start the run, and the commands to use. Null if it
+  // submits the run itself: see slurm_queue.h.
   kj::Maybe<kj::String> advice;
 };
-// Null if `runner run` starts roles itself.
+// Returns how another system starts this run. Null if `runner run` starts roles itself.
 kj::Maybe<Submission> submissionOf(const LoadedExperiment& loaded);
 
 // Returns why a run cannot begin on this machine, before it has a folder: the machine does not have
@@ -23,12 +23,12 @@ kj::Maybe<Submission> submissionOf(const LoadedExperiment& loaded);
 // With launcher `manual`, looks up the names of hosts, which may take seconds.
 kj::Maybe<kj::String> whyNotFromHere(const ClusterConfig& cluster);
 
-// Returns `said` ("nothing is left running"), which is true of this machine when a run has failed
-// or was interrupted. If roles run elsewhere, adds what is known of them: how they end.
+// Returns `said` ("nothing is left running"), which describes this machine after a run has failed
+// or was interrupted. If roles run elsewhere, adds how these end.
 kj::String saidOfRoles(kj::StringPtr said, const ClusterConfig& cluster);
 
-// Returns the secret of a new run: drawn at random, or, if the user starts the roles, the one that
-// the user gave them: see secretOfUser().
+// Returns the secret of a new run. If the user starts the roles, this is the user's secret: see
+// secretOfUser(). Otherwise it is drawn at random.
 rpc::Secret secretFor(const ClusterConfig& cluster);
 
 }  // namespace runner

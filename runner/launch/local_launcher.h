@@ -5,7 +5,7 @@
 
 namespace runner {
 
-// What a role says on its standard error, and what its end means.
+// Reads a role's standard error, and explains why the role ended.
 class RoleReport {
 public:
   // `name` is what messages call the process. Lines for the user go to `view`. Both must outlive
@@ -25,8 +25,9 @@ private:
   kj::String cause;
 };
 
-// Returns the words of the command that runs a role whose launcher holds its standard streams. The
-// first word is the program's name. The caller adds the path of the experiment.
+// Returns the words of the command that runs a role as a child of its launcher, which holds the
+// role's standard streams. The first word is the program's name. The caller adds the path of the
+// experiment.
 kj::Array<kj::String> commandOf(const RoleOptions& options);
 
 // Starts the coordinator as a child process that listens at `place`.

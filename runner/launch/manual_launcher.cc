@@ -21,7 +21,7 @@ public:
   kj::Promise<kj::Maybe<Failure>> ended() override { return kj::Maybe<Failure>(); }
 };
 
-// Returns `path` as other terminals, in other folders, can use it.
+// Returns `path` in a form that works in other terminals, whose current folder may differ.
 kj::String absolute(kj::StringPtr path) {
   char resolved[PATH_MAX];
   return kj::str(::realpath(path.cStr(), resolved) == nullptr ? path.cStr() : resolved);

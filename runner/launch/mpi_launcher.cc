@@ -18,7 +18,7 @@ namespace runner {
 
 namespace {
 
-// What an mpirun calls its options.
+// The names of the options of one kind of mpirun.
 struct MpirunKind {
   kj::StringPtr version;  // part of what `mpirun --version` prints
   kj::StringPtr hosts;    // the option for a file with the host of each rank
@@ -33,7 +33,7 @@ kj::Array<kj::String> optionsOfOpenMpi(bool hasHosts) {
   if (hasHosts) {
     for (auto word: {"--map-by", "seq"}) words.add(kj::str(word));
   }
-  // Roles count their threads themselves.
+  // Roles choose their number of threads themselves.
   for (auto word: {"--oversubscribe", "--bind-to", "none", "--tag-output"}) {
     words.add(kj::str(word));
   }
@@ -103,7 +103,7 @@ public:
 private:
   // Returns the words of the command.
   kj::Vector<kj::String> mpirun() const {
-    // ClusterConfig has checked it.
+    // ClusterConfig has checked the command.
     auto given = KJ_ASSERT_NONNULL(wordsOfShell(run.experiment().cluster.mpirun));
     kj::Vector<kj::String> words;
     for (auto& word: given) words.add(kj::mv(word));

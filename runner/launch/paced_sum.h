@@ -9,8 +9,8 @@
 
 namespace runner {
 
-// Returns the SHA-256 of all bytes of `files`, in hexadecimal. The event loop goes on meanwhile, so
-// that this process does not count as silent. All arguments must outlive the promise.
+// Returns the SHA-256 of all bytes of `files`, in hexadecimal. The event loop keeps running
+// meanwhile, so that this process does not count as silent. All arguments must outlive the promise.
 kj::Promise<kj::String> pacedSum(const io::PackedFiles& files, kj::Timer& timer);
 
 }  // namespace runner

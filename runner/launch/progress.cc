@@ -14,27 +14,27 @@
 namespace runner {
 namespace {
 
-// Fast enough to look alive, slow enough to cost nothing, over a slow ssh too.
+// Fast enough to look alive, and slow enough to cost nothing even over a slow ssh connection.
 constexpr kj::Duration REDRAW_INTERVAL = 50 * kj::MILLISECONDS;
 constexpr kj::Duration PLAIN_INTERVAL = 10 * kj::SECONDS;
 
-// To the end of the line, of the screen.
+// Clear to the end of the line, and of the screen.
 constexpr kj::StringPtr CLEAR_LINE = "\x1b[K"_kj;
 constexpr kj::StringPtr CLEAR_BELOW = "\x1b[J"_kj;
 
-// To the start of the first of `lines` lines, the cursor being in the last.
+// Moves the cursor from the last of `lines` lines to the start of the first.
 kj::String toFirst(uint lines) {
   return lines > 1 ? kj::str("\r\x1b[", lines - 1, "A") : kj::str("\r");
 }
 
 void addEta(kj::Vector<kj::String>& parts, kj::Maybe<double> eta_s) {
   KJ_IF_MAYBE(eta, eta_s) {
-    // Otherwise the speed is 0, or the estimate is months and means nothing.
+    // Otherwise the speed is 0, or the estimate is a meaningless number of months.
     if (*eta >= 0 && *eta < 1e7) parts.add(kj::str("ETA ", durationText(*eta)));
   }
 }
 
-// Adds how far the run is, and its speed.
+// Adds the run's position and its speed.
 void addPlace(kj::Vector<kj::String>& parts, const Progress& progress) {
   if (progress.step == 0) {
     parts.add(kj::str("starting"));
@@ -84,7 +84,7 @@ kj::String progressText(kj::StringPtr what, uint64_t done, uint64_t total) {
 }
 
 kj::String WorkProgress::text(kj::StringPtr what, uint64_t done, uint64_t total) {
-  // The speed of a shorter time says little.
+  // A speed measured over a shorter time is unreliable.
   constexpr kj::Duration LEAST = 3 * kj::SECONDS;
   auto now = clock.now();
   if (part != what || done < first) {

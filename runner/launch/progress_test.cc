@@ -23,7 +23,7 @@ public:
   kj::TimePoint now() const override { return time; }
 };
 
-// What has been written to the other end of `fd`: `size` bytes, or fewer if no more come.
+// Returns what has been written to the other end of `fd`: `size` bytes, or fewer if no more come.
 kj::String readAll(int fd, size_t size) {
   char buffer[1024];
   size_t filled = 0;
@@ -71,7 +71,8 @@ struct Term {
   kj::Maybe<kj::String> before;
 };
 
-// A terminal; `screen` is where its output comes out. Null where the system has none to give.
+// Opens a terminal, whose output can be read from `screen`. Null if the system has no terminals
+// left.
 struct Terminal {
   kj::AutoCloseFd screen, fd;
 };
@@ -89,7 +90,7 @@ kj::Maybe<Terminal> openTerminal(ushort columns, ushort rows = 24) {
   return kj::mv(terminal);
 }
 
-TEST_CASE("progressText: shows every part that is known") {
+TEST_CASE("progressText: shows every known part") {
   Progress progress{3, 10, 1170, 3900, 812.4, 0.4123, 0.8611, 83.2};
   CHECK(progressText(progress) ==
         "epoch 3/10  step 1170/3900  812 images/s  loss 0.412  accuracy 0.861  ETA 1:23");
@@ -144,7 +145,7 @@ TEST_CASE("progressText: writes a huge loss with an exponent") {
         "epoch 1/2  step 3/4  50 images/s  loss 1.76e32");
 }
 
-TEST_CASE("ProgressLine: without a terminal, writes a plain line at once and then every 10 s") {
+TEST_CASE("ProgressLine: without a terminal, writes a plain line immediately and then every 10 s") {
   Pipe pipe;
   HandClock clock;
   ProgressLine line(pipe.in, clock);
@@ -178,7 +179,7 @@ TEST_CASE(
       line.clear();
       line.clear();
       CHECK(readAll(terminal->screen, 4) == "\r\x1b[K");
-      // After something else was printed the line comes back at once.
+      // After something else was printed, the line comes back immediately.
       line.show("back");
       CHECK(readAll(terminal->screen, 8) == "\r\x1b[Kback");
     }
@@ -257,7 +258,7 @@ TEST_CASE("ProgressLine: without a terminal, writes the last of several lines") 
   CHECK(isDrained(pipe.out));
 }
 
-TEST_CASE("ProgressLine: assumes 80 columns if the terminal does not say its width") {
+TEST_CASE("ProgressLine: assumes 80 columns if the terminal does not report its width") {
   Term term("xterm");
   KJ_IF_MAYBE(terminal, openTerminal(0)) {
     ProgressLine line(terminal->fd);
@@ -280,7 +281,7 @@ TEST_CASE("WorkProgress: shows the remaining time of each part of the work, once
   // 400 in 4 s, so 500 in 5 s.
   CHECK(work.text("listing", 500, 1000) == "listing: 500 of 1,000 (50 %)  ETA 0:05");
   CHECK(work.text("listing", 1000, 1000) == "listing: 1,000 of 1,000 (100 %)");
-  // The next part has a speed of its own.
+  // The next part has a different speed.
   CHECK(work.text("importing", 0, 600) == "importing: 0 of 600 (0 %)");
   clock.time += 60 * kj::SECONDS;
   CHECK(work.text("importing", 60, 600) == "importing: 60 of 600 (10 %)  ETA 9:00");

@@ -25,7 +25,7 @@ namespace {
 // How a role begins its last line.
 constexpr kj::StringPtr ERROR = "error: "_kj, WRONG_COMMAND = "runner role: "_kj;
 
-// Reads the digits at the begin of `text`, and moves it behind them.
+// Reads the digits at the beginning of `text`, and removes them from it.
 kj::Maybe<uint> takeNumber(kj::StringPtr& text) {
   char* end;
   if (text.size() == 0 || text[0] < '0' || text[0] > '9') return nullptr;
@@ -40,7 +40,8 @@ bool take(kj::StringPtr& text, kj::StringPtr part) {
   return true;
 }
 
-// Whether ssh says that it cannot reach a host. Some commands then wait for that host for ever.
+// Whether this is a line of ssh about a host that it cannot reach. Some commands then wait for that
+// host forever.
 bool isOfSsh(kj::StringPtr line) {
   return line.startsWith("ssh: ") || line.startsWith("Host key verification failed") ||
          strstr(line.cStr(), ": Permission denied (") != nullptr;

@@ -1,5 +1,5 @@
 // runner/launch/ranks.h: servers and workers as the ranks of one command, such as mpirun or srun.
-// What the launchers that call such a command share.
+// Has the code that the launchers with such a command share.
 #pragma once
 
 #include <kj/map.h>
@@ -16,13 +16,14 @@ struct RankLine {
   kj::StringPtr text;  // points into the line
 };
 
-// How a command marks the lines of its ranks. Null for a line of the command itself.
+// Parses a line of the command's output. Null for a line of the command itself.
 using ReadRankLine = kj::Maybe<RankLine> (*)(kj::StringPtr line);
 kj::Maybe<RankLine> rankLineOfOpenMpi(kj::StringPtr line);  // `[1,3]<stderr>:text`
 kj::Maybe<RankLine> rankLineOfHydra(kj::StringPtr line);    // `[3] text`
 kj::Maybe<RankLine> rankLineOfSlurm(kj::StringPtr line);    // ` 3: text`
 
-// Returns the path of a run's folder, which must exist, as other hosts find it.
+// Returns the absolute path of a run's folder, under which other hosts find it. The folder must
+// exist.
 kj::String absolute(const RunFolder& folder);
 
 // Returns one group per process, in the order of the ranks that `runner role` knows: servers, then
@@ -33,7 +34,7 @@ kj::Array<RoleGroup> rankedProcesses(const ClusterConfig& cluster, kj::ArrayPtr<
 // Returns the one group that a launcher of ranks has.
 RoleGroup groupOfRanks(kj::StringPtr program, kj::Array<RoleGroup> processes);
 
-// What a command and its ranks say, and what their end means.
+// Reads the output of a command and its ranks, and explains why they ended.
 class RankReport {
 public:
   // `program` is what messages call the command. Lines for the user go to `view`, which must
@@ -41,18 +42,18 @@ public:
   RankReport(
       kj::StringPtr program, kj::Array<RoleGroup> processes, ReadRankLine read, RunView& view);
 
-  // A rank that fails gives the reason in a line that begins with "error: ". Returns the failure at
-  // the first such line whose reason is not a lost peer, or at the first line of an ssh that cannot
-  // reach a host. Passes all other lines to the view until then. Drops all later lines, because the
-  // command then describes the same failure at length.
+  // Takes the next line. A failing rank writes its reason in a line that begins with "error: ".
+  // Returns the failure at the first such line whose reason is not a lost peer, or at the first
+  // line of an ssh that cannot reach a host. Until then, passes all other lines to the view. Drops
+  // all later lines, because the command then describes the same failure at length.
   kj::Maybe<Failure> take(kj::StringPtr line);
   // `status` is that of wait() for the command. Returns null if all ranks ended well. Otherwise
-  // returns a failure LOST_A_PEER or COMMAND_ENDED, so that a failure that the coordinator reports
-  // counts as nearer to the cause.
+  // returns a failure LOST_A_PEER or COMMAND_ENDED. A failure that the coordinator reports counts
+  // as nearer to the cause than these.
   kj::Maybe<Failure> judge(int status) const;
 
 private:
-  // Returns the sentence about a line of ssh.
+  // Returns a sentence about a line of an ssh that cannot reach a host.
   kj::String unreached(kj::StringPtr line) const;
 
   const kj::String program;
@@ -62,11 +63,11 @@ private:
   bool hasFailed = false;
   kj::HashSet<uint> losers;  // ranks that have lost a peer
   kj::HashSet<uint> broken;  // ranks whose device has failed
-  kj::String lost;           // the first reason that is a lost peer
+  kj::String lost;           // the first reason of a rank that lost a peer
 };
 
-// Files in the run folder, which all hosts share, until all ranks have joined. They are removed
-// when this object is destroyed, and also if `kill -9` ends this process.
+// Files in the run folder, which all hosts share. The ranks need them until they have joined. They
+// are removed when this object is destroyed, and also if `kill -9` ends this process.
 class RankFiles {
 public:
   // Writes `secret`, which only its owner may read. Unless `hosts` is empty, also writes the host

@@ -39,7 +39,7 @@ struct Reported {
   static kj::Array<RoleGroup> processes() {
     kj::Vector<RoleGroup> groups;
     for (auto name: {"server 0 on a", "worker 0 on b", "worker 1 on c"}) {
-      // The host is the last letter.
+      // The name of the host is the last letter of the line.
       auto host = kj::str(kj::StringPtr(name).slice(kj::StringPtr(name).size() - 1));
       groups.add(RoleGroup{kj::str(name), kj::arr(PlacedRole{Role::WORKER, 0, kj::mv(host)})});
     }
@@ -91,10 +91,10 @@ TEST_CASE(
   CHECK(Reported()
             .take("ssh: connect to host c port 22: Connection timed out\r")
             .endsWith("port (ssh: connect to host c port 22: Connection timed out)"));
-  CHECK(
-      Reported()
-          .take("me@a: Permission denied (publickey).")
-          .startsWith("server 0 on a: srun cannot start it: it takes none of this user's keys; "));
+  CHECK(Reported()
+            .take("me@a: Permission denied (publickey).")
+            .startsWith(
+                "server 0 on a: srun cannot start it: it accepts none of this user's keys; "));
   CHECK(Reported().take("ssh: connect to host c port 22: Odd") ==
         "worker 1 on c: srun cannot start it: ssh: connect to host c port 22: Odd");
   CHECK(Reported()

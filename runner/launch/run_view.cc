@@ -96,7 +96,7 @@ void SingleRunView::noteBefore(const RunFolder& folder) {
   auto read = [&]() {
     eachEventButSpeed(folder, [&](Event::Reader event) { linesOf(*writer, event); });
   };
-  // The coordinator reports events that cannot be read.
+  // The coordinator already reports events that cannot be read.
   kj::runCatchingExceptions(read);
 }
 

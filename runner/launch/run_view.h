@@ -1,4 +1,4 @@
-// runner/launch/run_view.h: what the launcher shows the user about a run.
+// runner/launch/run_view.h: the launcher's output for the user about a run.
 #pragma once
 
 #include <kj/map.h>
@@ -12,7 +12,8 @@
 
 namespace runner {
 
-// Returns what an event `membership` says: "worker 2 has joined at step 40: 3 workers from now on".
+// Returns a text about an event `membership`: "worker 2 has joined at step 40: 3 workers from now
+// on".
 kj::String changeText(Event::Reader event);
 
 // Receives the coordinator's events one by one, and knows the progress of the run.
@@ -26,14 +27,15 @@ public:
   virtual void show(Event::Reader event) = 0;
   // Writes a line for the user to stderr. The progress lines there stay intact.
   virtual void say(kj::StringPtr line) = 0;
-  // Shows what the run waits for before its roles start, in place of its progress. Empty: nothing.
+  // Shows, in place of the progress, what the run waits for before its roles start. Empty: it waits
+  // for nothing.
   virtual void showWait(kj::StringPtr text) = 0;
   // Called when the run is over.
   virtual void end() = 0;
 
   // Returns the largest step that a worker has reported. 0 if no worker has reported one.
   uint64_t reportedStep() const { return newestStep; }
-  // Returns which part of the run all workers have done, 0 to 1.
+  // Returns the part of the run that all workers have done, from 0 to 1.
   double partDone() const { return steps == 0 ? 0 : double(lastStep) / steps; }
 
   // Null unless the run has ended well.
@@ -55,13 +57,13 @@ private:
   const uint epochs;
   uint64_t lastStep = 0;  // the largest step that all workers are known to have done
   uint64_t newestStep = 0;
-  uint64_t firstStep = 0;  // at which the measurement for the remaining time began
+  uint64_t firstStep = 0;  // the step at which the measurement for the remaining time began
   double firstTime_s = 0;
-  uint64_t badRecords = 0;  // since their number was last shown
+  uint64_t badRecords = 0;  // how many since their number was last shown
   bool isUnsaved = false;   // the latest checkpoint could not be written
 };
 
-// A single run: log lines on stdout, one progress line on stderr. In a log style with one line for
+// A single run: log lines on stdout, one progress line on stderr. In a log style with one line
 // every few steps, stdout has only some lines of each worker: the first, the last, and at most
 // twenty between them.
 class SingleRunView final: public RunView {
@@ -69,8 +71,8 @@ public:
   // `experiment` must outlive the view.
   SingleRunView(const Experiment& experiment, uint epochs, uint64_t steps);
 
-  // Notes the events of the run that goes on in `folder`, without showing them: later lines may
-  // need what they say, such as when a worker began.
+  // Reads the earlier events of the resumed run in `folder` without showing them. Later lines may
+  // need facts from them, such as when a worker began.
   void noteBefore(const RunFolder& folder);
 
   void show(Event::Reader event) override;

@@ -82,7 +82,8 @@ private:
   kj::Maybe<kj::Own<RankFiles>> files;
 };
 
-// Returns the lines of a script that say what runs need. One allocation has only one of them.
+// Returns the lines of a script that request resources for runs. At a time, an allocation has only
+// one of these runs.
 kj::String request(kj::ArrayPtr<const Experiment* const> runs) {
   uint tasks = 0, threads = 0;
   for (auto run: runs) {
@@ -128,7 +129,7 @@ kj::String slurmScript(kj::ArrayPtr<const Experiment* const> runs,
   auto words = KJ_MAP(folder, folders) {
     return kj::str("  ", shellWord(absolute(folder)), "\n");
   };
-  // The run replaces the shell, so that it gets the signals of Slurm and gives the exit code.
+  // The run replaces the shell, so that it receives Slurm's signals and its exit code is the job's.
   return kj::str("#!/bin/bash\n", "# Made by `runner run` (", VERSION, ").\n", request(runs), array,
       "#SBATCH --output=/dev/null\n", "folders=(\n", kj::strArray(words, ""), ")\n",
       "folder=${folders[${SLURM_ARRAY_TASK_ID:-0}]}\n",

@@ -16,13 +16,13 @@ bool isInSlurm();
 kj::String slurmScript(const LoadedExperiment& loaded);
 
 // Returns a script for sbatch that starts runs in their own folders, which hold their
-// experiment.toml. What a run says goes to RunFolder::output() and messages(). Several runs make a
-// job array with one task per run, of which at most `parallel` go on at a time. Each task asks for
-// what the largest run needs.
+// experiment.toml. The output of a run goes to RunFolder::output() and messages(). Several runs
+// make a job array with one task per run. At most `parallel` tasks run at a time. Each task
+// requests the resources of the largest run.
 kj::String slurmScript(kj::ArrayPtr<const Experiment* const> runs,
     kj::ArrayPtr<const RunFolder> folders, kj::Maybe<uint> parallel);
 
-// Returns how many tasks of Slurm a run has: one per server and worker.
+// Returns how many Slurm tasks a run has: one per server and worker.
 uint slurmTasks(const Experiment& experiment);
 
 }  // namespace runner

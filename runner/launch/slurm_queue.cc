@@ -17,7 +17,7 @@ namespace runner {
 
 namespace {
 
-// The time that runs have to end in order, and the time in which Slurm ends all that is left.
+// How long runs have to end in order, and how long Slurm then takes to end the remaining processes.
 constexpr uint IN_ORDER_S = 15, LIMIT_S = 120;
 
 constexpr kj::StringPtr OVER[] = {"COMPLETED"_kj, "FAILED"_kj};
@@ -31,7 +31,7 @@ struct SlurmEnd {
 };
 constexpr SlurmEnd SLURM_ENDS[] = {
     {"TIMEOUT"_kj, "raise the limit, such as with SBATCH_TIMELIMIT=2:00:00"_kj},
-    {"CANCELLED"_kj, "somebody called scancel, or an administrator did"_kj},
+    {"CANCELLED"_kj, "a user or an administrator has cancelled it (scancel)"_kj},
     {"NODE_FAIL"_kj, "a node of it failed: run it again"_kj},
     {"BOOT_FAIL"_kj, "a node of it did not boot: run it again"_kj},
     {"OUT_OF_MEMORY"_kj, "ask for more memory, such as with SBATCH_MEM_PER_CPU=4G"_kj},
@@ -45,7 +45,7 @@ bool contains(kj::ArrayPtr<const kj::StringPtr> words, kj::StringPtr word) {
   return false;
 }
 
-// Returns what a command of Slurm says, on one line and without the command's name.
+// Returns the output of a Slurm command, on one line and without the command's name.
 kj::String reasonIn(kj::ArrayPtr<const kj::String> errors) {
   constexpr kj::StringPtr MARK = "error: "_kj;
   auto sentences = KJ_MAP(line, errors) {
@@ -65,7 +65,7 @@ kj::Maybe<kj::String> ownSlurmJob() {
   return kj::str(job);
 }
 
-// Whether the events of the run say how it ended. On a file system without locks, nothing else
+// Whether the events of the run say how it ended. Without locks in the file system, nothing else
 // does.
 bool hasEnding(const RunFolder& folder) {
   auto state = RunRecord::UNFINISHED;
@@ -176,7 +176,7 @@ kj::Promise<kj::Own<SlurmQueue::Said>> SlurmQueue::call(kj::Vector<kj::String> w
 }
 
 kj::Promise<kj::String> SlurmQueue::submit(kj::StringPtr path) {
-  // With it, sbatch would return at the end of the job.
+  // With this variable, sbatch would return only at the end of the job.
   ::unsetenv("SBATCH_WAIT");
   kj::Vector<kj::String> words;
   for (auto word: {"sbatch"_kj, "--parsable"_kj, path}) words.add(kj::str(word));
@@ -220,7 +220,8 @@ kj::Promise<kj::Maybe<SlurmQueue::Jobs>> SlurmQueue::look(kj::ArrayPtr<const kj:
         return slurmJobIn(line);
       };
     }
-    // Of several jobs, squeue leaves out those that are gone. A single one is an error.
+    // If several jobs are named, squeue leaves out the ones that it no longer knows. If one is
+    // named, that is an error.
     auto reason = reasonIn(said->errors);
     if (strstr(reason.cStr(), "Invalid job id") != nullptr) return Jobs();
     return nullptr;
@@ -245,7 +246,7 @@ kj::Promise<void> SlurmQueue::cancel(kj::Array<kj::String> ids) {
   auto owned = kj::heap<kj::Array<kj::String>>(kj::mv(ids));
   kj::ArrayPtr<const kj::String> all = *owned;
   return signal(all, {"--state=PENDING"})
-      // Plain scancel ends the roles beside `runner run`, which would then call one of them lost.
+      // Plain scancel also ends the roles, and `runner run` would then report one of them as lost.
       .then([this, all]() {
         return signal(all, {"--batch", "--signal=TERM"});
       })

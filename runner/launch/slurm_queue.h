@@ -1,5 +1,5 @@
-// runner/launch/slurm_queue.h: jobs in the queue of Slurm: submits them, asks for them, and cancels
-// them, by Slurm's own commands.
+// runner/launch/slurm_queue.h: jobs in the queue of Slurm: submits, queries and cancels them with
+// Slurm's own commands.
 #pragma once
 
 #include <kj/array.h>
@@ -11,15 +11,15 @@
 
 namespace runner {
 
-// What Slurm knows of a job, or of one task of a job array.
+// Slurm's information about a job, or about one task of a job array.
 struct SlurmJob {
   kj::String id;      // "17", or "17_3" for a task of an array
   kj::String state;   // Slurm's word: "PENDING", "RUNNING", "TIMEOUT"
   kj::String reason;  // Slurm's word: "Resources", "TimeLimit". Empty if it gives none
-  kj::String nodes;   // "n[1-3]". Empty for a job that waits
+  kj::String nodes;   // "n[1-3]". Empty for a waiting job
 
   bool isWaiting() const { return state == "PENDING"; }
-  // Whether no process of it is left, and none will be started.
+  // Whether all its processes have ended, and none will be started.
   bool isOver() const;
   // Whether Slurm or a person ended it before its script had ended.
   bool wasEnded() const;
@@ -28,26 +28,26 @@ struct SlurmJob {
   SlurmJob clone() const;
 };
 
-// Reads a line that squeue writes for SlurmQueue: `17_3|RUNNING|None|n1`. What is missing is empty.
+// Reads a line that squeue writes for SlurmQueue: `17_3|RUNNING|None|n1`. Missing fields are empty.
 SlurmJob slurmJobIn(kj::StringPtr line);
 
-// Returns what Slurm calls run `i` of the `count` runs that one script starts: see slurmScript().
+// Returns Slurm's id of run `i` of the `count` runs that one script starts: see slurmScript().
 kj::String slurmTaskId(kj::StringPtr job, size_t i, size_t count);
 
 // Returns the file in the folder of a run that names its job: see noteSlurmJob().
 kj::String slurmJobFile(const RunFolder& folder);
-// Writes into the folder of a run which job, or task of an array, Slurm runs it as.
+// Writes the id of a run's job, or task of an array, into the folder of the run.
 void noteSlurmJob(const RunFolder& folder, kj::StringPtr id);
-// Returns what was written there last. Null if the run was never submitted.
+// Returns the id that was last written there. Null if the run was never submitted.
 kj::Maybe<kj::String> slurmJobOf(const RunFolder& folder);
-// Whether this process runs in that job of Slurm, or in that task of an array.
+// Whether this process runs in the Slurm job, or task of an array, with this id.
 bool isOwnSlurmJob(kj::StringPtr id);
-// Removes what noteSlurmJob() has written, for a run that begins or goes on in this process. Does
+// Removes the file of noteSlurmJob(), for a run that begins or continues in this process. Does
 // nothing if this process runs in that job.
 void forgetSlurmJob(const RunFolder& folder);
 
-// Returns why the run in `folder` ended if it did not end by itself. Null if it did. `job` is what
-// Slurm says of its job at the end, or null if it no longer knows the job.
+// Returns why Slurm or a person ended the run in `folder`. Null if it ended by itself. `job` is
+// Slurm's information about its job at the end, or null if Slurm no longer knows the job.
 kj::Maybe<kj::String> whySlurmEnded(const RunFolder& folder, const kj::Maybe<SlurmJob>& job);
 
 // Calls Slurm's commands. Nothing here calls them more than once per second.
@@ -56,22 +56,22 @@ public:
   // `io` must outlive this object. Its port must capture child exits.
   explicit SlurmQueue(kj::AsyncIoContext& io): io(io) {}
 
-  // Submits the script in a file. Resolves to the number of the job. Rejects with what sbatch says.
+  // Submits the script in a file. Resolves to the number of the job. Rejects with sbatch's message.
   kj::Promise<kj::String> submit(kj::StringPtr path);
 
-  // Writes into the folders of runs that they are the tasks of this new job: see slurmTaskId(). If
-  // that fails, cancels the job, because nobody would find it, and rejects. The arguments need not
+  // Writes the ids of the tasks of this new job into the folders of the runs: see slurmTaskId(). If
+  // that fails, cancels the job, because nobody could find it, and rejects. The arguments need not
   // outlive the call.
   kj::Promise<void> noteOrCancel(kj::StringPtr job, kj::ArrayPtr<const RunFolder> folders);
 
-  // Resolves to what Slurm knows of the jobs, and of each task of those that are arrays. Slurm
-  // forgets jobs some minutes after their end: they are missing. Null if Slurm does not answer.
+  // Resolves to Slurm's information about the jobs, and about each task of job arrays. Jobs that
+  // Slurm has forgotten, some minutes after their end, are missing. Null if Slurm does not answer.
   using Jobs = kj::Array<SlurmJob>;
   kj::Promise<kj::Maybe<Jobs>> look(kj::ArrayPtr<const kj::String> ids);
 
-  // Ends the jobs as Ctrl-C would end their runs, and those that wait at once. After 15 s, asks
-  // Slurm to kill what is left. Resolves when no process of them is left. Rejects after 2 minutes,
-  // or if Slurm refuses.
+  // Ends running jobs as Ctrl-C would end their runs, and removes waiting ones immediately. After
+  // 15 s, asks Slurm to kill the remaining processes. Resolves when all processes have ended.
+  // Rejects after 2 minutes, or if Slurm refuses.
   kj::Promise<void> cancel(kj::Array<kj::String> ids);
 
 private:

@@ -19,7 +19,7 @@ using tests::contains;
 
 constexpr uint64_t TEXT_BYTES_MAX = 1 << 16;
 
-// A folder with commands, which comes first on the path.
+// A folder with commands, which is first in PATH.
 class Commands {
 public:
   Commands(): folder(tests::newFolder()) {
@@ -40,7 +40,7 @@ SlurmJob job(kj::StringPtr state, kj::StringPtr reason = nullptr) {
   return {kj::str("17"), kj::str(state), kj::str(reason), nullptr};
 }
 
-// As whySlurmEnded(), for a run in `folder` that was job 17.
+// Calls whySlurmEnded() for a run in `folder` that was job 17.
 kj::String why(const RunFolder& folder, kj::Maybe<SlurmJob> last) {
   return whySlurmEnded(folder, last).orDefault(kj::str("nothing"));
 }
@@ -95,7 +95,7 @@ TEST_CASE("SlurmQueue: submits a script, and passes on why Slurm refuses it") {
         "Slurm does not take the job: Batch job submission failed: No room");
 }
 
-TEST_CASE("SlurmQueue: notes the tasks of a job in the folders of their runs") {
+TEST_CASE("SlurmQueue: writes the ids of a job's tasks into the folders of their runs") {
   Commands commands;
   auto io = kj::setupAsyncIo();
   SlurmQueue queue(io);
@@ -108,7 +108,7 @@ TEST_CASE("SlurmQueue: notes the tasks of a job in the folders of their runs") {
   CHECK(note(1) == "17");
 }
 
-TEST_CASE("SlurmQueue: cancels a job that cannot be noted, and says so if that fails too") {
+TEST_CASE("SlurmQueue: cancels a job whose id cannot be written, and reports if that fails too") {
   Commands commands;
   auto io = kj::setupAsyncIo();
   SlurmQueue queue(io);
@@ -131,7 +131,7 @@ TEST_CASE("SlurmQueue: cancels a job that cannot be noted, and says so if that f
             "with `scancel 17`"));
 }
 
-TEST_CASE("SlurmQueue: asks a run to end before it lets Slurm kill what is left") {
+TEST_CASE("SlurmQueue: asks a run to end before it lets Slurm kill the remaining processes") {
   Commands commands;
   auto io = kj::setupAsyncIo();
   SlurmQueue queue(io);

@@ -16,12 +16,15 @@ namespace runner {
 
 namespace {
 
-// Runs on the host, in any login shell, so it has no single quote. If the program is not there as
-// it was copied, says how many bytes of its tar are there, and reads the rest. So a copy that was
-// cut off goes on where it ended. A damaged copy begins anew, once. The lock keeps launchers apart,
-// and hosts that share the folder: one copies, and the others wait. Without locks, each has a copy
-// of its own until the program is complete, and the first one that is stays: mv -T does not replace
-// a folder.
+// Runs on the host. It has no single quotes, so that any login shell can pass it on.
+//
+// If the host lacks an intact copy of the program, the script writes how many bytes of the tar the
+// host has, and reads the rest. So an interrupted copy continues where it ended. A damaged copy is
+// sent again, once.
+//
+// The lock is for several launchers, and for hosts that share the folder: one of them copies, and
+// the others wait. Without locks, each writes a separate tar. The first complete program stays,
+// because mv -T does not replace a folder.
 constexpr kj::StringPtr SCRIPT =
     "h=HASH;"
     "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/runner/programs\";"
@@ -61,14 +64,14 @@ constexpr kj::StringPtr SCRIPT =
     "fi;"
     "exec \"$p/runner\" host"_kj;
 
-// What begins each line of the host's answers.
+// Begins each line of the host's answers.
 constexpr kj::StringPtr ANSWER = "runner: "_kj;
 constexpr kj::StringPtr READY = "ready"_kj;
 constexpr kj::StringPtr SEND = "send "_kj;
 constexpr kj::StringPtr WAITING = "waiting"_kj;
 constexpr kj::StringPtr CHANGED = "changed"_kj;
 
-// What a login script writes before the first answer.
+// The most that a login script may write before the first answer.
 constexpr size_t NOISE_MAX_BYTES = 1 << 20;
 constexpr size_t LINES_KEPT = 20;
 constexpr uint CONNECT_TIMEOUT_S = 10;
@@ -85,11 +88,11 @@ kj::Array<kj::String> argumentsOf(const Host& host, kj::StringPtr command, kj::S
     words.add(kj::str(text...));
   };
   words.add(kj::str("-T"));
-  // It must never wait for somebody who types.
+  // ssh must never wait for keyboard input.
   option("BatchMode=yes");
   option("ConnectTimeout=", CONNECT_TIMEOUT_S);
-  // Other runs and the user's sessions must not end with this connection. It still uses a master
-  // that the user has opened.
+  // This connection must not be the master of others: the other runs and the user's sessions would
+  // end with it. It may still use a master that the user has opened.
   option("ControlMaster=no");
   if (host.sshPort != 0) option("Port=", host.sshPort);
   if (host.user.size() > 0) option("User=", host.user);
@@ -108,7 +111,7 @@ bool contains(kj::StringPtr text, kj::StringPtr word) {
   return ::strstr(text.cStr(), word.cStr()) != nullptr;
 }
 
-// What a line says, as a cause and a way out.
+// The meaning of a line: a cause, and what to do.
 struct Meaning {
   kj::StringPtr words;
   kj::StringPtr sentence;  // HOST stands for the host
@@ -132,7 +135,7 @@ constexpr Meaning MEANINGS[] = {
     {"Host key verification failed"_kj,
         "its host key is not known here; connect once by hand: ssh HOST"_kj},
     {"Permission denied ("_kj,
-        "it takes none of this user's keys; copy one there: ssh-copy-id HOST"_kj},
+        "it accepts none of this user's keys; copy one there: ssh-copy-id HOST"_kj},
     {"version `GLIBC_"_kj,
         "its glibc is older than this program needs; build the program on the older system"_kj},
     {"Exec format error"_kj, "its processor is of another kind; use hosts of one kind"_kj},
@@ -152,7 +155,7 @@ kj::Maybe<kj::String> explain(const Meaning& meaning, kj::StringPtr host, kj::St
     size_t at = place - sentence.cStr();
     sentence = kj::str(sentence.slice(0, at), host, sentence.slice(at + 4));
   }
-  // ssh may speak of another host, such as a jump host.
+  // The line may be about another host, such as a jump host.
   return kj::str(sentence, " (", line, ")");
 }
 
@@ -194,7 +197,7 @@ kj::String explainSsh(
 }
 
 kj::Promise<kj::String> HostAnswers::next() {
-  // Reads byte by byte: what follows the line belongs to the protocol.
+  // Reads byte by byte, because the bytes after the line belong to the protocol.
   return output.tryRead(&nextByte, 1, 1).then([this](size_t n) -> kj::Promise<kj::String> {
     if (n == 0) return kj::NEVER_DONE;
     if (nextByte != '\n') {
@@ -267,7 +270,7 @@ kj::Promise<void> SshHost::send(kj::StringPtr offer) {
   return process.input->write(count.begin(), count.size())
       .attach(kj::mv(count))
       .then([this, rest]() { return write(rest); })
-      // The host's own words explain better why it reads no more.
+      // The host's own messages explain better why it no longer reads.
       .catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });
 }
 

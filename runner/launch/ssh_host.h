@@ -25,15 +25,15 @@ private:
   kj::Array<kj::byte> tar;
 };
 
-// What a host writes to standard output before its agent can be called: answers, and whatever its
-// login script says.
+// The standard output of a host before its agent can be called: answers, and any output of its
+// login script.
 class HostAnswers {
 public:
-  // `hear` is called with each line that is no answer. `output` must outlive the object.
+  // `hear` is called with each line that is not an answer. `output` must outlive the object.
   HostAnswers(kj::AsyncInputStream& output, kj::Function<void(kj::StringPtr)> hear)
       : output(output), hear(kj::mv(hear)) {}
 
-  // Resolves to the next answer, and reads no byte behind it. Never resolves if the output ends,
+  // Resolves to the next answer, and reads no byte beyond it. Never resolves if the output ends,
   // because the end of the process then says more about the cause. Rejects if the host writes too
   // much that is not an answer.
   kj::Promise<kj::String> next();
@@ -46,19 +46,19 @@ private:
   char nextByte = 0;
 };
 
-// One ssh connection to one host. It brings this program to the host, and runs `runner host` there.
-// Dropping it ends all that was started through it.
+// One ssh connection to one host. It copies this program to the host, and runs `runner host` there.
+// Dropping it ends everything that was started through it.
 class SshHost {
 public:
-  // Messages call the host `label`, such as "host node2 (worker 1)". `command` is that of ssh, such
-  // as `ssh -F config`. `say` takes lines for the user. All references must outlive the object.
+  // `label` names the host in messages: "host node2 (worker 1)". `command` is the ssh command: `ssh
+  // -F config`. `say` takes lines for the user. All references must outlive the object.
   SshHost(const Host& host, kj::String label, kj::StringPtr command, SharedPackage& package,
       kj::AsyncIoContext& io, kj::Function<void(kj::StringPtr)> say);
 
-  // Resolves when the host's agent can be called. Rejects with the host, the cause and the way out,
-  // also if the host takes nothing and says nothing for `timeout_s`. Call once.
+  // Resolves when the host's agent can be called. Rejects with the host, the cause and what to do,
+  // also if the host neither reads nor writes anything for `timeout_s` seconds. Call once.
   kj::Promise<void> ready(uint timeout_s);
-  // The agent on the host, when it is ready.
+  // The agent on the host. Only after ready().
   HostAgent::Client agent();
   // Rejects with the cause when the connection has broken. Never resolves. Call once, when the host
   // is ready.
@@ -74,7 +74,7 @@ private:
   kj::Promise<void> send(kj::StringPtr offer);
   kj::Promise<void> write(kj::ArrayPtr<const kj::byte> bytes);
   kj::Promise<void> late(uint timeout_s);
-  // Notes a line that was written before the host was ready.
+  // Takes a line that was written before the host was ready.
   void hear(kj::StringPtr line);
 
   const kj::String command;
@@ -94,12 +94,12 @@ private:
   kj::Maybe<kj::Own<rpc::Peer>> peer;
 };
 
-// Returns what a line of ssh, or of the shell on host `host`, means: the cause, the way out, and
-// the line. Null if that is not known.
+// Explains a line of ssh, or of the shell on host `host`: the cause, what to do, and the line. Null
+// if the meaning of the line is unknown.
 kj::Maybe<kj::String> explainSshLine(kj::StringPtr host, kj::StringPtr line);
 
-// Returns the sentence about a connection that failed with these lines of ssh and of the host's
-// shell, without the host's name: the cause, and the way out.
+// Returns a sentence about a connection that failed with these lines of ssh and of the host's
+// shell: the cause, and what to do. It does not name the host.
 kj::String explainSsh(
     const Host& host, kj::StringPtr command, kj::ArrayPtr<const kj::String> lines);
 

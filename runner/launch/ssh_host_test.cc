@@ -23,7 +23,7 @@ kj::String explained(std::initializer_list<kj::StringPtr> lines) {
 TEST_CASE("explainSsh: finds the cause among the lines, and says what to do") {
   CHECK(explained({"Warning: Permanently added 'node2' (ED25519) to the list of known hosts.",
             "me@node2: Permission denied (publickey,password)."}) ==
-        "it takes none of this user's keys; copy one there: ssh-copy-id node2 "
+        "it accepts none of this user's keys; copy one there: ssh-copy-id node2 "
         "(me@node2: Permission denied (publickey,password).)");
   CHECK(explained({"ssh: connect to host node2 port 22: Connection timed out"})
             .startsWith("it does not answer; "));
@@ -52,7 +52,7 @@ TEST_CASE("explainSsh: passes on the reason why ssh cannot be started") {
 TEST_CASE("SshHost: its connection never becomes one that other programs share") {
   kj::UnixEventPort::captureChildExit();
   auto io = kj::setupAsyncIo();
-  // It prints its options, and does not reach the host.
+  // This fake ssh prints its options, and does not reach the host.
   auto ssh = kj::str(tests::newFolder(), "/ssh");
   writeWhole(ssh, "#!/bin/sh\necho \"${*%% -- *}\" >&2\n");
   KJ_SYSCALL(::chmod(ssh.cStr(), 0700));

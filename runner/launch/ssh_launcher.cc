@@ -18,7 +18,7 @@ namespace runner {
 
 namespace {
 
-// What a role on a host says. Its lines may still come when the role is dropped.
+// The output of a role on a host. Lines may still arrive after the role was dropped.
 struct RemoteReport: public kj::Refcounted {
   RemoteReport(kj::StringPtr name, RunView& view): name(kj::str(name)), report(this->name, view) {}
 
@@ -39,10 +39,10 @@ private:
   kj::Own<RemoteReport> report;
 };
 
-// A host that ssh reaches, or does not, is known by then: see ConnectTimeout in ssh_host.cc.
+// By then, ssh has reached a host or given up: see ConnectTimeout in ssh_host.cc.
 constexpr auto ALL_ANSWER_WITHIN = 11 * kj::SECONDS;
 
-// A host, and whether it is still there.
+// A host, and whether it is still connected.
 class WatchedHost {
 public:
   WatchedHost(const LaunchedRun& run, const Host& host, kj::String label, SharedPackage& package)
@@ -61,7 +61,7 @@ public:
   kj::String seen;
   bool isReady = false;  // for the next step of the launcher
 
-  // Resolves when roles can be started there, and `seen` is known. Call once.
+  // Resolves when roles can be started on the host, and `seen` is known. Call once.
   kj::Promise<void> prepare() {
     return ssh.ready(run.experiment().cluster.startTimeout_s)
         .then([this]() {
@@ -79,8 +79,8 @@ public:
         });
   }
 
-  // Brings the packed records `data` to the host, if they are not there. Roles open those of the
-  // folder in copiedTo() then. Calls `told` after each piece. Call once, after prepare().
+  // Copies the packed records `data` to the host, unless it has them. Roles then open the records
+  // in the folder copiedTo(). Calls `told` after each piece. Call once, after prepare().
   kj::Promise<void> bring(SharedData& data, kj::Function<void()> told) {
     auto sent = [this, &data, told = kj::mv(told)](uint64_t bytes) mutable {
       lastHeard = running.passed();
@@ -105,7 +105,7 @@ public:
   kj::Maybe<uint64_t> sentBytes() const { return sent_bytes; }
   kj::StringPtr copiedTo() const { return copy; }
 
-  // Returns `answer` of the agent. If the host is lost, it rejects with how that was noticed.
+  // Returns the agent's `answer`. If the host is lost, it rejects with how that was noticed.
   template <typename T>
   kj::Promise<T> orLost(kj::Promise<T> answer) {
     auto known = answer.catch_([](kj::Exception&& e) -> kj::Promise<T> {
@@ -127,7 +127,7 @@ private:
   }
 
   kj::Promise<void> beat() {
-    // The end of ssh explains a broken connection better.
+    // The exit of ssh explains a broken connection better.
     return agent().beatRequest().send().then(
         [this](auto&&) {
           lastHeard = running.passed();
@@ -230,8 +230,9 @@ private:
     kj::String reason;
   };
 
-  // Calls `act` for all hosts at once. Rejects with the failures, unless other hosts can take over
-  // the roles. One host must not hide the others, and must not wait for copies to them.
+  // Calls `act` for all hosts in parallel. Rejects with all failures, unless other hosts can take
+  // over the roles. A failure of one host does not hide those of others, and is not delayed by
+  // copies to other hosts.
   kj::Promise<void> onAllHosts(kj::FunctionParam<kj::Promise<void>(WatchedHost&)> act) {
     auto someFailed = kj::newPromiseAndFulfiller<void>();
     firstFailed = kj::mv(someFailed.fulfiller);
@@ -254,7 +255,7 @@ private:
     });
   }
 
-  // Goes on with the hosts that are ready. They get the roles of the others.
+  // Continues with the hosts that are ready. They get the roles of the others.
   void leaveOut() {
     auto all = kj::mv(hosts);
     kj::Vector<kj::Own<WatchedHost>> others;
@@ -335,7 +336,7 @@ private:
     KJ_IF_MAYBE(word, run.experiment().cluster.interface) return {addressOfInterface(*word)};
     const WatchedHost* first = nullptr;
     for (auto& host: hosts) {
-      // A host that is this machine reaches it at any address.
+      // If the host is this machine, any address works.
       if (host->seen.size() == 0 || rpc::isLoopback(host->seen)) continue;
       if (first == nullptr) first = host.get();
       if (host->seen != first->seen) {
@@ -350,10 +351,10 @@ private:
 
   const LaunchedRun& run;
   SharedPackage package;
-  kj::Maybe<kj::Own<SharedData>> data;  // if it is copied
+  kj::Maybe<kj::Own<SharedData>> data;  // null if nothing is copied
   kj::TimePoint begin = kj::origin<kj::TimePoint>();
   kj::Vector<NotReady> failures;
-  kj::Vector<kj::String> gone;  // the hosts that are left out
+  kj::Vector<kj::String> gone;  // the hosts that this attempt leaves out
   kj::Own<kj::PromiseFulfiller<void>> firstFailed;
   kj::Vector<kj::Own<WatchedHost>> hosts;
 };

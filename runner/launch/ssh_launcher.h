@@ -5,7 +5,7 @@
 
 namespace runner {
 
-// Brings this program to every host, and starts the roles there. The coordinator runs here. `run`
+// Copies this program to every host, and starts the roles there. The coordinator runs here. `run`
 // must outlive it.
 kj::Own<Launcher> newSshLauncher(const LaunchedRun& run);
 

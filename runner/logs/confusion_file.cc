@@ -15,13 +15,13 @@ namespace {
 
 constexpr kj::StringPtr HEADER = "label,predicted,images\n"_kj;
 
-// Ten million cells have less.
+// Enough for ten million cells.
 constexpr uint64_t CONFUSION_BYTES_MAX = 1 << 28;
 
-// More images would not be counted exactly.
+// A double does not count more images exactly.
 constexpr uint64_t IMAGES_MAX = 1ull << 53;
 
-// Takes a number of at most `digits` digits, and `end` behind it, from the front of `rest`. Null if
+// Takes a number of at most `digits` digits, followed by `end`, from the front of `rest`. Null if
 // there is none.
 kj::Maybe<uint64_t> takeNumber(kj::StringPtr& rest, uint digits, char end) {
   size_t size = rest.findFirst(end).orDefault(rest.size());
@@ -31,7 +31,7 @@ kj::Maybe<uint64_t> takeNumber(kj::StringPtr& rest, uint digits, char end) {
   return number;
 }
 
-// Takes a line. Null if it is not one.
+// Parses a line. Null if it is malformed.
 kj::Maybe<nn::ConfusionCell> takeCell(kj::StringPtr& rest) {
   constexpr uint CLASS_DIGITS = 9, IMAGES_DIGITS = 15;
   KJ_IF_MAYBE(label, takeNumber(rest, CLASS_DIGITS, ',')) {

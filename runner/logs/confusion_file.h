@@ -11,7 +11,8 @@ namespace runner {
 // Returns the text of the file. `cells` are ordered by label, then by prediction.
 kj::String confusionText(kj::ArrayPtr<const nn::ConfusionCell> cells);
 
-// Returns the cells of such a text. Throws with `path`, the line and the way out if it is not one.
+// Returns the cells of such a text. If it is malformed, throws with `path`, the line and what to
+// do.
 kj::Array<nn::ConfusionCell> parseConfusion(kj::StringPtr text, kj::StringPtr path);
 
 // Returns the text of classes.txt. Line breaks in a name become spaces.

@@ -33,7 +33,7 @@ TEST_CASE("confusionText: has one line per cell, which parseConfusion() reads ba
   CHECK(parseConfusion(confusionText(nullptr), "c.csv").size() == 0);
 }
 
-TEST_CASE("parseConfusion: names the line that is wrong") {
+TEST_CASE("parseConfusion: names the wrong line") {
   CHECK(complaint("label,predicted\n") ==
         "c.csv does not begin with `label,predicted,images`: another program wrote or changed the "
         "file; remove it");

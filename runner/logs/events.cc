@@ -14,8 +14,8 @@ namespace runner {
 
 namespace {
 
-// Returns the codec of all events, for all threads. To make one takes ten times as long as to parse
-// an event.
+// Returns the codec of all events, which all threads share. Making one takes ten times as long as
+// parsing an event.
 const capnp::JsonCodec& codecOfEvents() {
   static const auto codec = []() {
     auto made = kj::heap<capnp::JsonCodec>();
@@ -25,9 +25,9 @@ const capnp::JsonCodec& codecOfEvents() {
   return *codec;
 }
 
-// Whether a line holds an event `speed`. It may be damaged: nobody reads it then.
+// Whether a line holds an event `speed`. The line may be damaged, because nobody reads it.
 bool isSpeedLine(kj::ArrayPtr<const char> line) {
-  // In a text, the quotes would have backslashes.
+  // Within a string, the quotes would have backslashes.
   constexpr auto KIND = "\"speed\":"_kj;
   return ::memmem(line.begin(), line.size(), KIND.begin(), KIND.size()) != nullptr;
 }
@@ -53,7 +53,7 @@ void eachEvent(
       auto line = kj::heapString(found);
       capnp::MallocMessageBuilder message;
       auto event = message.initRoot<Event>();
-      // The parser's own message is about its code. It would not help the user.
+      // The parser's own message refers to its source code, and would not help the user.
       if (kj::runCatchingExceptions([&]() { parseEvent(line, event); }) != nullptr) {
         if (!reading.failsAtDamage) return;
         configs::fail(folder.events(), ":", number, " is not an event of a run: another program ",
@@ -90,7 +90,7 @@ void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event:
 
 bool beginsWithEvent(const RunFolder& folder) {
   bool any = false;
-  // Other objects in JSON have no such time.
+  // Other JSON objects have no such time.
   eachEventUntilDamage(folder, [&](Event::Reader event) { any = any || event.getTimeS() > 0; });
   return any;
 }

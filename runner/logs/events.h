@@ -15,18 +15,19 @@ namespace runner {
 kj::String formatEvent(Event::Reader event);
 void parseEvent(kj::StringPtr line, Event::Builder event);
 
-// The most that events.jsonl may hold. An event takes some 300 bytes, and each worker writes one
+// The largest size of events.jsonl. An event takes about 300 bytes, and each worker writes one
 // every log.every steps.
 constexpr uint64_t EVENTS_BYTES_MAX = 1ull << 34;
 
-// Calls `take` for each event of the run in `folder`, in order. Skips a last line that is cut off:
-// the run was killed then. Throws, with the way out, if the folder has no events or a line of them
-// is not an event.
+// Calls `take` for each event of the run in `folder`, in order. Skips a last line that is cut off,
+// because the run was killed while it wrote it. Throws, and says what to do, if the folder has no
+// events or a line is not an event.
 void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
-// The same, but leaves out the events `speed`, unread. Most events of a long run are such events.
+// Does the same, but skips events `speed` without parsing them. Most events of a long run are such
+// events.
 void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
-// The same as eachEvent(), but ends at the first line that is not an event. A loss of power may
-// leave any bytes in what a file system had not written yet.
+// Does the same as eachEvent(), but ends at the first line that is not an event. After a power
+// failure, the unwritten part of a file may hold any bytes.
 void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
 // Whether the events of the run in `folder` begin with an event.
 bool beginsWithEvent(const RunFolder& folder);

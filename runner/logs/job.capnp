@@ -3,12 +3,12 @@
 # events of a run.
 #
 # Life of a job: the coordinator listens. Every server and worker connects, calls join() and gets a
-# Session. From then on it calls heartbeat() at least every silence_timeout_s / 5. If the run goes
-# on from a checkpoint, the role fetches its part of it by savedPart(). start() answers when all
-# roles have joined. Workers call meet() at the ends of epochs and when the job is saved, and
-# finish() last. When all workers have finished, the coordinator calls end() on every Member, and
-# each role leaves. A role is lost if its session is dropped before end(), or is silent for too
-# long.
+# Session. From then on, the role calls heartbeat() at least every silence_timeout_s / 5. If the run
+# continues from a checkpoint, the role fetches its part of the checkpoint by savedPart(). start()
+# answers when all roles have joined. Workers call meet() at the ends of epochs and when the job is
+# saved, and finish() last. When all workers have finished, the coordinator calls end() on every
+# Member, and each role leaves. A role is lost if its session is dropped before end(), or is silent
+# for too long.
 
 using Cxx = import "/capnp/c++.capnp";
 using Json = import "/capnp/compat/json.capnp";
@@ -22,7 +22,7 @@ enum Role {
 }
 
 struct Address {
-  # Where a role listens that holds a shard.
+  # The address at which a role with a shard listens.
   tcp @0 :Text;    # "127.0.0.1:4711"
   local @1 :Text;  # "unix-abstract:…", a Unix socket of its machine; may be empty
 }
@@ -33,27 +33,36 @@ interface Coordinator {
   join @0 (role :Role, index :UInt32, pid :UInt32, address :Address, digest :Text, version :Text,
            member :Member, host :Text, instructionSet :Text, settings :Text)
       -> (session :Session, boot :Text, job :Text, continues :Bool, enters :Bool);
-  # Takes a place in the job. `index` is the rank, which the launcher gives: it never depends on who
-  # comes first. Launchers that give none: see takeIndex(). `address` is where a role that holds a
-  # shard listens. `digest` is the sha256 of the resolved experiment, and `version` the version of
-  # the role's program. The coordinator refuses another version, a role that read another file, and
-  # a place that is taken. `settings` is the text that the digest is of, without the records. It is
-  # empty if it is very long. The coordinator names the keys that differ. `host` is the name of the
-  # role's machine, for messages. `boot` identifies the boot of the machine that the coordinator
-  # runs on. If a role runs on the same boot, the two share a monotonic clock. `job` is drawn at
-  # random for each job. With the job's secret it makes the secret by which workers and servers
-  # prove who they are to each other. `instructionSet` is for workers only: the highest level of
-  # instructions that the role's host has. See nn/cpu/instruction_set.h. The coordinator refuses a
-  # worker whose host cannot compute with the level that the experiment names. `continues`: the run
-  # goes on from a checkpoint. `enters`: the job goes on without this worker, until it calls
-  # enter().
+  # Takes a place in the job. The coordinator refuses another version of the program, a role that
+  # read another file, and a place that is taken. The parameters:
+  #
+  # - `index` is the rank, which the launcher gives. It never depends on the order in which roles
+  #   join. A role whose launcher gives no index calls takeIndex() first.
+  # - `address` is where a role that holds a shard listens.
+  # - `digest` is the sha256 of the resolved experiment. `settings` is the text of which `digest` is
+  #   the hash, without the records. It is empty if the text is very long. If the digests differ,
+  #   the coordinator uses it to name the keys that differ.
+  # - `version` is the version of the role's program.
+  # - `host` is the name of the role's machine, for messages.
+  # - `instructionSet` is for workers only: the highest level of instructions that the role's host
+  #   has. See nn/cpu/instruction_set.h. The coordinator refuses a worker whose host cannot compute
+  #   with the level that the experiment names.
+  #
+  # The results:
+  #
+  # - `boot` identifies the boot of the machine that the coordinator runs on. A role on the same
+  #   boot shares the coordinator's monotonic clock.
+  # - `job` is drawn at random for each job. From it and the job's secret follows the secret by
+  #   which workers and servers prove who they are to each other.
+  # - `continues`: the run continues from a checkpoint.
+  # - `enters`: the job runs without this worker until it calls enter().
 
   takeIndex @1 (role :Role, digest :Text, version :Text, settings :Text) -> (index :UInt32);
   # For a role whose launcher gave it no index. Returns the lowest index with which no other role of
-  # its kind has joined, and which none has taken in the last 10 s. If servers share a process, only
-  # the index of its first server is returned. The role then joins with it, over another connection.
-  # For this call its name in the proof is `worker` or `server`, without an index. Refuses what
-  # join() refuses, and a role that is one too many.
+  # its kind has joined, and which nobody has taken in the last 10 s. If servers share a process,
+  # returns the index of the first one. The role then joins with this index, over another
+  # connection. For this call, the role's name in the proof is `worker` or `server`, without an
+  # index. Refuses a role that join() would refuse, and a role if all indices are taken.
 }
 
 interface Member {
@@ -72,30 +81,32 @@ interface Member {
 
   decide @3 (step :UInt64, save :Bool);
   # For workers that have answered `yes`. With `save`, all have, and the worker calls meet() at that
-  # step, to be saved. Otherwise it goes on.
+  # step, to be saved. Otherwise the worker continues.
 
   saveShard @4 (step :UInt64);
   # For roles that hold a shard. Called while all workers meet to be saved. The role copies its
   # shard before it answers, and sends the copy by savePart() later.
 
   fenceWorker @5 (rank :UInt32) -> (pushed :List(SliceRun));
-  # For servers only. The worker was lost: the server refuses what it still sends, and answers how
-  # many steps it has pushed of each slice of this server. Rounds that lack its push still wait.
+  # For servers only. The worker was lost. The server refuses any further calls from it, and answers
+  # how many steps the worker has pushed of each slice of this server. Rounds that lack the worker's
+  # push still wait.
 
   leaveWorker @6 (rank :UInt32);
   # For servers only. From now on, no round waits for this worker.
 
   admitWorker @7 (rank :UInt32, step :UInt64);
-  # For servers only. All workers stand still at `step`. From there on, rounds wait for this worker.
+  # For servers only. All workers have stopped at `step`. From there on, rounds wait for this
+  # worker.
 
   setMembers @8 (changes :List(MemberChange));
-  # For workers only. Tells all changes of the members since the beginning of the run. When the
-  # worker has answered, it takes them into account before it reads for the first step that they
-  # concern.
+  # For workers only. `changes` are all changes of the members since the beginning of the run. By
+  # its answer, the worker promises to apply each of them before it reads for the first step that
+  # the change affects.
 }
 
 struct SliceRun {
-  # Consecutive slices of one server, as it counts them.
+  # Consecutive slices of one server, by their indices on that server.
   begin @0 :UInt32;
   end @1 :UInt32;
   steps @2 :UInt64;
@@ -120,10 +131,10 @@ interface Session {
   # One role's seat in the job.
 
   start @0 () -> (shards :List(Address), changes :List(MemberChange), names :List(Text));
-  # Waits until every role has joined, and every role that holds a shard has called this. Such a
-  # role calls it when it serves its shard. Answers the addresses of those that hold shards (the
-  # servers, or all workers), by index, and how the members of the job have changed so far. `names`
-  # are what messages call those at the addresses: "server 1 on node2".
+  # Waits until every role has joined, and every role with a shard has called this. Such a role
+  # calls it once it serves its shard. Answers the addresses of the roles with shards (the servers,
+  # or all workers), by index, and how the members of the job have changed so far. `names` are the
+  # names of these roles in messages: "server 1 on node2".
 
   heartbeat @1 (progress :RoleProgress) -> (clockNs :Int64, missing :Text);
   # Says that the role's io thread is alive. `progress` is how far its compute thread has come;
@@ -133,7 +144,8 @@ interface Session {
   report @2 (event :Event, lostPeer :Bool);
   # Appends to the run's events and log. The coordinator fills in time, role and index. `failed`
   # ends the job with its reason. It comes from a worker that cannot reach a server, and from every
-  # failing role that was started by hand. `lostPeer`: its cause is another role, or the way there.
+  # failing role that was started by hand. `lostPeer`: the cause is another role, or the connection
+  # to it.
 
   meet @3 (epoch :UInt32, point :MeetingPoint, result :Result, statistics :Data, step :UInt64,
            confusion :List(ConfusionCell))
@@ -143,41 +155,42 @@ interface Session {
   # results, and the mean of all statistics (float32), weighted by result.images. Both are added in
   # rank order. `step` is how many steps the worker has made. `stopNext`: the worker is to be saved
   # before its next step. The validation that follows has `parts` parts, and number `part` of them
-  # is this worker's. `again`: a worker was lost before it had validated its part, or had made its
-  # steps. The others validate again, or make these steps, and then meet again. `confusion` comes
+  # is this worker's. `again`: a worker was lost before it had validated its part or made its steps.
+  # The other workers then validate again, or make these steps, and meet again. `confusion` comes
   # with the last validation of a run: the cells of this worker's part that have images, ordered by
   # label, then by prediction. If every worker validates on all records, only the one with part 0
   # sends them.
 
   finish @4 (parameters :List(Data), statistics :Data);
   # For workers only. A worker calls it once, as its last call. Rank 0 sends the final weights
-  # (float32), the others none. With cluster.on_loss = "continue", every worker sends them. The
-  # parameters come in pieces, because a Data holds less than 512 MiB.
+  # (float32), and the other workers send nothing. With cluster.on_loss = "continue", every worker
+  # sends them. The parameters come in pieces, because a Data holds less than 512 MiB.
 
   instructionSet @5 () -> (level :Text);
   # For workers only. Waits until it is known which level of instructions all workers have.
 
   savePart @6 (step :UInt64, part :Part, index :UInt32, total :UInt64, offset :UInt64, bytes :Data);
-  # Sends a piece of what this role, or its shard, has kept at `step`. `total` is the size of the
-  # part. The pieces come in order.
+  # Sends a piece of the state that this role, or its shard, had at `step`. `total` is the size of
+  # the whole state in bytes. The pieces come in order.
 
   savedPart @7 (part :Part, index :UInt32, offset :UInt64) -> (total :UInt64, bytes :Data);
-  # Returns the piece at `offset` of a part of the checkpoint from which this run goes on. After
-  # enter(), returns a piece of what the first member has kept at that step. `total` is the size of
-  # the part.
+  # Returns the piece at `offset` of a part of the checkpoint from which this run continues. After
+  # enter(), returns a piece of the state that the first member had at that step. `total` is the
+  # size of the part in bytes.
 
   enter @8 ();
-  # For workers that join a job which goes on. Called when the worker is ready to train. Answers
-  # when it is a member and can fetch what it begins with, by savedPart().
+  # For workers that join a running job. Called when the worker is ready to train. Answers once the
+  # worker is a member and can fetch its initial state by savedPart().
 
   leave @9 ();
-  # For workers that leave the job on purpose, between two steps, when all they have pushed was
-  # answered. Answers when the job goes on without the worker. If it cannot, the job ends.
+  # For workers that leave the job on purpose, between two steps, after all their pushes were
+  # answered. Answers once the job continues without the worker. If the job cannot continue, it
+  # ends.
 }
 
 enum Part {
-  worker @0;  # what a worker keeps, by rank
-  shard @1;   # what a shard keeps
+  worker @0;  # the state of a worker, by rank
+  shard @1;   # the state of a shard
   best @2;    # from worker 0: best.safetensors, of an epoch that is better than all before it
   averaged @3;  # from worker 0: ema.safetensors, at the end of the run
 }
@@ -199,7 +212,7 @@ struct Result {
 }
 
 struct ConfusionCell {
-  # How many images of a class were taken for a class.
+  # How many images of one class were predicted as another, or the same, class.
   label @0 :UInt32;
   predicted @1 :UInt32;
   images @2 :UInt64;
@@ -237,7 +250,7 @@ struct Event {
       epochs @9 :UInt32;
       globalBatchSize @10 :UInt32 $Json.name("global_batch_size");
       steps @46 :UInt32;
-      # Of each worker, in the whole run.
+      # How many steps each worker makes in the whole run.
       version @47 :Text;
       # Of the program.
       cpu @48 :Text;
@@ -248,16 +261,16 @@ struct Event {
       # What the import of the data set left out, one sentence each.
     }
     placed :group {
-      # The values of a key on one server, before training starts.
+      # Which values of a key are on one server. Reported before training starts.
       key @51 :Text;
       server @52 :UInt32;
       bytes @53 :Float64;
     }
     listening :group {
-      # The coordinator can be joined here.
+      # The address at which roles can join the coordinator.
       address @11 :Text;
       workers @125 :List(UInt32);
-      # Of a job that goes on without lost workers: the ranks for which it waits before it trains.
+      # In a job that continues without lost workers: the ranks for which it waits before it trains.
     }
     joined :group {
       address @12 :Text;
@@ -273,8 +286,8 @@ struct Event {
       updates @86 :Text;
       # Where parameters are updated, in a sentence.
       bits @88 :Text;
-      # Why the devices may give other bits in another run, in a sentence. Empty if they give the
-      # same. Does not say whether the mode does.
+      # Why the devices may give different bits in another run, as a sentence. Empty if they always
+      # give the same bits. Does not consider the mode.
     }
     speed :group {
       # Every log.every steps of each worker, and at the end of an epoch that ends in between.
@@ -370,19 +383,19 @@ struct Event {
       # The part of the epoch's steps, from 0 to 1, in which workers have waited for records.
       stuckWorker @135 :UInt32 $Json.name("stuck_worker");
       stuckS @136 :UInt32 $Json.name("stuck_s");
-      # This worker has made no progress for so many seconds, although it waits for no other role.
-      # 0: no worker has stood still for long.
+      # Worker `stuckWorker` has made no progress for this many seconds, although it waits for no
+      # other role. 0: no worker is stuck.
     }
     waiting :group {
-      # Now and then while roles are missing at the start. To the launcher only.
+      # Sent from time to time while roles are missing at the start. To the launcher only.
       roles @83 :Text;
       # The roles that have not joined: `server 0, worker 1`.
       waitedS @84 :Float64 $Json.name("waited_s");
       limitS @85 :Float64 $Json.name("limit_s");
       # cluster.start_timeout_s.
       refused @94 :Text;
-      # Who was refused, which may be why roles are missing: `a connection from 10.0.0.3 was
-      # refused: …`. Empty if nobody was.
+      # A refused connection, which may explain why roles are missing: `a connection from 10.0.0.3
+      # was refused: …`. Empty if nobody was.
     }
     counted :group {
       # A server has ended an epoch.
@@ -395,17 +408,17 @@ struct Event {
       step @96 :UInt32;
       bytes @97 :Float64;
       savedS @98 :Float64 $Json.name("save_s");
-      # From the moment at which the workers stood still until it was on disk.
+      # Seconds from the moment at which the workers stopped until the checkpoint was on disk.
       stoodS @99 :Float64 $Json.name("stood_s");
-      # For how long they stood still.
+      # How many seconds the workers were stopped.
     }
     continued :group {
-      # The run goes on from a checkpoint, after a break.
+      # The run continues from a checkpoint, after a break.
       epoch @100 :UInt32;
       step @101 :UInt32;
     }
     unsaved :group {
-      # A checkpoint could not be written. The run goes on, and the older checkpoints stay valid.
+      # A checkpoint could not be written. The run continues, and older checkpoints stay valid.
       epoch @103 :UInt32;
       step @104 :UInt32;
       reason @105 :Text;
@@ -424,27 +437,27 @@ struct Event {
       accuracy @134 :Float64;
     }
     membership :group {
-      # A worker was lost or has left, and the others go on, or one has joined. Its index is that of
-      # the event.
+      # A worker was lost or has left, and the others continue, or a worker has joined. The event's
+      # index is that of the worker.
       epoch @108 :UInt32;
       step @109 :UInt32;
-      # Of a worker that has joined: its first step. Of one that was lost: the first step that it
-      # has not pushed completely.
+      # For a worker that has joined: its first step. For a lost worker: the first step that it has
+      # not pushed completely.
       joined @110 :Bool;
       held @111 :Text;
-      # The slices that have its push of that step: `0-3,7`. Empty: none have, so its records of
-      # that step are read again.
+      # The slices that have its push of that step: `0-3,7`. Empty: no slice has, so the worker's
+      # records of that step are read again.
       workers @112 :UInt32;
-      # How many workers the job has from now on.
+      # How many workers the job has from that step on.
       left @113 :Bool;
       # The worker was not lost: it has left on purpose before that step.
       from @114 :UInt32;
-      # Of a worker for whose pushes nobody waits: the first step after the epoch in which it was
-      # lost. There the others take over its records. Otherwise 0.
+      # For a worker for whose pushes nobody waits: the first step after the epoch in which it was
+      # lost. From there on, the others take over its records. Otherwise 0.
     }
     resized :group {
-      # The run goes on with other numbers of workers or servers, in a folder of its own. The events
-      # before are those of the run from which it goes on.
+      # The run continues another run, with other numbers of workers or servers, in a new folder.
+      # Earlier events are those of the other run.
       epoch @115 :UInt32;
       step @116 :UInt32;
       # How many epochs are over, and how many steps each worker has made.
@@ -457,15 +470,14 @@ struct Event {
       digest @122 :Text;
       # As in `started`.
       goesOnFrom @123 :Text $Json.name("goes_on_from");
-      # The name of the folder of that run, beside this one.
+      # The name of the other run's folder, which is beside this one.
       facts @124 :List(Text);
-      # What was added up, copied and lost, one sentence each.
+      # Which state was added up, copied or lost, in one sentence each.
     }
     notSaved @102 :Void $Json.name("not_saved");
     # There was nothing to save when the launcher asked for it. To the launcher only.
     lostNewcomer @126 :Void $Json.name("lost_newcomer");
-    # A worker was lost before it had become a member. To the launcher only, which starts another
-    # one.
+    # A worker was lost before it became a member. To the launcher only, which starts another one.
     agreed :group {
       # The hosts of all workers are known. Not in the log if `started` has the instruction set.
       instructionSet @93 :Text $Json.name("instruction_set");
@@ -481,7 +493,7 @@ struct Event {
       seconds @44 :Float64 $Json.name("run_s");
     }
     failed :group {
-      # Last line of a run that failed. The launcher writes it when the roles are gone. A
+      # Last line of a run that failed. The launcher writes it after all roles have ended. A
       # coordinator that was started by hand writes it itself.
       reason @45 :Text;
     }
@@ -514,13 +526,13 @@ struct Traffic {
   # Payload of all calls.
   roundTripsS @3 :Float64 $Json.name("round_trips_s");
   roundTripMaxS @4 :Float64 $Json.name("round_trip_max_s");
-  # From handing such a call to the connection until its answer, including the wait for other
-  # workers: the sum, and the longest. Through shared memory, it ends when the compute thread comes
-  # to wait for the answer.
+  # The time from handing such a call to the connection until its answer, including the wait for
+  # other workers: the sum, and the longest. Through shared memory, the time ends when the compute
+  # thread begins to wait for the answer.
   waitingMaxBytes @5 :Float64 $Json.name("waiting_max_bytes");
-  # The largest payload that was ordered and not yet handed to the connection.
+  # The largest payload in bytes that waited to be handed to the connection.
   reconnects @6 :UInt32;
-  # Connections that broke and were made again.
+  # How often a broken connection was made again.
   transport @7 :Text;
   # How they reach each other: tcp, unix or shared_memory.
 }
@@ -528,9 +540,9 @@ struct Traffic {
 struct Pushes {
   # Of a server, since the beginning of the run. Each slice of each key counts separately.
   pushed @0 :Float64;
-  # Without repeats.
+  # Repeated pushes are not counted.
   dropped @1 :Float64;
-  # Pushes that came for a round that was over. They were not applied.
+  # Pushes that arrived for a round that was over. They were not applied.
   staleness @2 :List(Float64);
   # Histogram of the applied pushes. The index of an entry is the number of updates between the
   # values that a push was computed on and those that it changed. The last possible entry, 63, also

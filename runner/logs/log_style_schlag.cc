@@ -46,7 +46,7 @@ public:
 private:
   struct Worker {
     // A difference between moments would include the pause before a resumed run. A worker that
-    // joined later has not told when it began.
+    // joined later has not reported when it began.
     double training_s = 0;
     double finalCost = 0;  // of its last batch
   };

@@ -41,8 +41,8 @@ public:
         break;
       }
       case Event::BEGUN:
-        // The example logs the placement when the chief makes its session. One stream of lines
-        // needs it once.
+        // The example logs the placement when the chief makes its session. A single stream of lines
+        // needs it only once.
         if (chief) result = kj::mv(placements);
         result.add(kj::str("Worker ", rank, ": Session initialization complete."));
         result.add(kj::str("Training begins @ ", moment(event)));
@@ -77,7 +77,7 @@ private:
   kj::Vector<kj::String> placements;  // until they are written
 };
 
-// The lines do not say how long a batch takes. Here, it is the time since the line before of the
+// The lines do not say how long a batch takes. Here, it is the time since the previous line of the
 // same worker.
 class TfReplicaRows final: public RowWriter {
 public:

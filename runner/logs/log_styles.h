@@ -13,8 +13,8 @@ namespace runner {
 
 using kj::uint;
 
-// Turns the events of one run, in their order, into the lines of one style. Remembers of each
-// worker what later lines need.
+// Turns the events of one run, in their order, into the lines of one style. Remembers facts about
+// each worker that later lines need.
 class LineWriter {
 public:
   virtual ~LineWriter() noexcept(false) = default;
@@ -25,8 +25,8 @@ public:
   virtual kj::Array<kj::String> lines(Event::Reader event) = 0;
 };
 
-// A row of the table of a run whose log has lines per step: the figures of one line. A part that
-// the line does not have is null.
+// A row of the table of a run whose log has lines per step: the figures of one line. Figures that
+// the line lacks are null.
 struct StepRow {
   kj::Maybe<uint64_t> step;    // of the worker that wrote the line
   kj::Maybe<uint> globalStep;  // of the job
@@ -34,9 +34,9 @@ struct StepRow {
   kj::Maybe<double> accuracy;  // of the batch, 0 to 1
   kj::Maybe<double> batch_s;   // seconds per batch, by the rule of the log's style
 
-  // Whether the row has figures of the end instead of a batch's. `loss` is tf_replica's validation
-  // cross entropy (a sum over all records) or schlag's final cost. `accuracy` is schlag's on the
-  // test records.
+  // Whether the row has final figures instead of those of a batch. `loss` is tf_replica's
+  // validation cross entropy (a sum over all records) or schlag's final cost. `accuracy` is
+  // schlag's on the test records.
   bool end = false;
 };
 
@@ -68,8 +68,8 @@ struct LogStyle {
   const char* name;
   const char* doc;
   uint every;  // the default of log.every
-  // From where each log.every-th step is counted. IN_EPOCH: from the beginning of the epoch. Steps
-  // that are left over at its end make a `partial` event. IN_RUN: from the beginning of the run.
+  // From where each log.every-th step is counted. IN_EPOCH: from the beginning of the epoch. The
+  // remaining steps at its end make a `partial` event. IN_RUN: from the beginning of the run.
   enum Count { IN_EPOCH, IN_RUN } count;
   kj::Own<LineWriter> (*writer)();
   // Null if the lines, and the rows of the table, are about epochs.

@@ -136,7 +136,7 @@ TEST_CASE("tf_aws: writes steps, updates, the batch's figures, and the time over
   CHECK(told.validated(0, true) == "");
 }
 
-TEST_CASE("schlag: the last batches of an epoch have a mean time of their own") {
+TEST_CASE("schlag: the last batches of an epoch have a separate mean time") {
   Told told("schlag");
   told.begun(0);
   told.begun(1);
@@ -159,7 +159,7 @@ TEST_CASE("schlag: a run without validation has all last lines except the accura
 TEST_CASE("schlag: the total time is the training time, also of a worker that joined later") {
   Told told("schlag");
   told.begun(0);
-  // A pause, after which the run goes on with another worker.
+  // A pause, after which the run continues with another worker.
   told.now_s += 3600;
   constexpr kj::StringPtr END = "Total Time: 12.22s\nFinal Cost: 0.5000\ndone\n"_kj;
   CHECK(told.ended(0, false) == END);

@@ -19,7 +19,7 @@ kj::String lineOf(Event::Reader event, Role role, uint index, kj::StringPtr word
   return kj::str(logTime(time), roleName(role, index), ": ", configs::printable(words));
 }
 
-// Returns in plain words what `event` means. Empty if the log's style has a line for it.
+// Describes `event` in plain words. Empty if the log's style has a line for it.
 kj::String wordsOf(Event::Reader event) {
   switch (event.which()) {
     case Event::JOINED: {
@@ -47,7 +47,7 @@ kj::String wordsOf(Event::Reader event) {
   }
 }
 
-// Returns how the job ended. Empty if it goes on.
+// Returns how the job ended. Empty if the event does not end it.
 kj::String endOf(Event::Reader event) {
   switch (event.which()) {
     case Event::FINISHED:
@@ -62,7 +62,7 @@ kj::String endOf(Event::Reader event) {
 // Calls `take` with the role and the index of each file in `folder`.
 void eachLog(const RunFolder& folder, kj::FunctionParam<void(Role role, uint index)> take) {
   DIR* dir = ::opendir(folder.path.cStr());
-  if (dir == nullptr) return;  // then files cannot be written either, and that error says why
+  if (dir == nullptr) return;  // writing the files will fail too, with a reason
   KJ_DEFER(::closedir(dir));
   while (dirent* entry = ::readdir(dir)) {
     for (auto role: {Role::SERVER, Role::WORKER}) {

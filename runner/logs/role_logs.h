@@ -14,8 +14,9 @@
 namespace runner {
 
 // Writes one file per server and worker from its events. It holds the lines of the run's log style.
-// Plain words say what no style has a line for: joining, what a server holds, bad records, and how
-// the job ended. A file begins with its role's first event, or with a server's first key.
+// Lines in plain words cover events for which no style has a line: joining, the keys of a server,
+// bad records, and the end of the job. A file begins with its role's first event, or with a
+// server's first key.
 class RoleLogs {
 public:
   // Copies `folder`.
@@ -26,8 +27,8 @@ public:
   // began.
   void reopen();
 
-  // Cuts the files in the folder as `extents` says, and goes on with them. Empties those that are
-  // not in it.
+  // Truncates the files in the folder to `extents`, and continues them. Empties files that are not
+  // in `extents`.
   void restart(kj::ArrayPtr<const FileExtent> extents);
 
   // Calls `take` with each file that is open.

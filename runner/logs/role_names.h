@@ -18,7 +18,8 @@ kj::String onHost(kj::StringPtr name, kj::StringPtr host);
 // Returns the name of a process of `count` servers in messages: "the process of servers 0 to 1".
 // For one role it is the role's name.
 kj::String processName(Role role, uint first, uint count);
-// Returns the names in one text. Of many names, it has the first five and the number of all.
+// Returns the names in one text. If there are many, the text has the first five and the number of
+// all.
 kj::String roleList(kj::ArrayPtr<const kj::String> names);
 // Returns ` (text)`, or nothing if `text` is empty.
 kj::String inParentheses(kj::StringPtr text);

@@ -10,7 +10,7 @@ namespace runner {
 // How a run ended. At most one member is set. None is set if nobody waited for the end.
 struct Outcome {
   kj::Maybe<kj::String> weightsSha256;  // set if the run finished
-  kj::Maybe<kj::String> failure;        // one sentence: role, cause, way out
+  kj::Maybe<kj::String> failure;        // one sentence: the role, the cause, and what to do
   kj::Maybe<kj::String> interruption;   // what interrupted the run
 };
 
@@ -22,11 +22,11 @@ enum class Ending { FAILED, INTERRUPTED };
 // cannot be written, or if the run already has its last event.
 void appendEnding(RunLog& log, Ending ending, kj::StringPtr reason);
 
-// The same for a launcher, which knows more about the cause than any role. Call it when the roles
-// are gone: see RunLog::reopen(). If the run already has a last event, keeps that event. Returns
-// what the last event says: the run may have finished before the launcher saw a failure or was
-// interrupted. Messages, tables and the exit code follow the result. Throws if a file cannot be
-// written.
+// Does the same for a launcher, which knows more about the cause than any role. Call it when all
+// roles have ended: see RunLog::reopen(). If the run already has a last event, keeps that event.
+// Returns the outcome according to the last event, because the run may have finished before the
+// launcher saw a failure or was interrupted. Messages, tables and the exit code follow the result.
+// Throws if a file cannot be written.
 Outcome recordEnding(
     const RunFolder& folder, const LogStyle& style, Ending ending, kj::StringPtr reason);
 
@@ -34,8 +34,8 @@ Outcome recordEnding(
 // has not finished, if there is no run, or if its events cannot be read.
 kj::Maybe<kj::String> recordedWeightsOf(const RunFolder& folder);
 
-// Removes the last event of a run that goes on. Otherwise, if the new launch failed before the
-// coordinator had continued the events, the old last event would be taken for the end of the new
+// Removes the last event of a run that is resumed. Otherwise, if the new launch failed before the
+// coordinator had continued the events, the old last event would look like the end of the new
 // launch. Does nothing if the run has no last event. Throws with path and cause.
 void removeEnding(const RunFolder& folder);
 

@@ -22,7 +22,7 @@ RunFolder newFolder(kj::StringPtr name) {
   return folder;
 }
 
-// Makes what the coordinator of a killed job leaves after one worker has joined.
+// Makes the files that the coordinator of a killed job leaves after one worker has joined.
 RunFolder brokenRun(kj::StringPtr name) {
   auto folder = newFolder(name);
   RunLog log(folder, LOG_STYLES[0], RunLog::toNobody());
@@ -47,7 +47,7 @@ TEST_CASE("recordEnding: every log of the run states the reason, and readRunReco
     auto text = readWhole(path, TEXT_BYTES_MAX);
     CHECK(text.endsWith("the job failed: worker 0: the loss is nan\n"));
   }
-  // What the worker wrote before is still there.
+  // The worker's earlier lines are still there.
   CHECK(contains(readWhole(folder.roleLog("worker", 0), TEXT_BYTES_MAX), "process 42"));
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("recordEnding: a run that has finished stays finished, whatever is rep
   CHECK_FALSE(contains(readWhole(folder.log(), TEXT_BYTES_MAX), "silent"));
 }
 
-TEST_CASE("removeEnding: removes the end from a run's events, so that the run can go on") {
+TEST_CASE("removeEnding: removes the end from a run's events, so that the run can be resumed") {
   auto folder = brokenRun("goes_on");
   auto before = readWhole(folder.events(), TEXT_BYTES_MAX);
   recordEnding(folder, LOG_STYLES[0], Ending::INTERRUPTED, "received SIGTERM");
@@ -98,7 +98,7 @@ TEST_CASE("removeEnding: removes the end from a run's events, so that the run ca
   CHECK(recordedWeightsOf(newFolder("without_a_run")) == nullptr);
 }
 
-TEST_CASE("recordEnding: a second call returns what ended the run first") {
+TEST_CASE("recordEnding: a second call returns the first ending") {
   auto folder = brokenRun("twice");
   auto first = recordEnding(folder, LOG_STYLES[0], Ending::FAILED, "worker 0: killed");
   CHECK(KJ_ASSERT_NONNULL(first.failure) == "worker 0: killed");

@@ -72,7 +72,7 @@ TEST_CASE("holderOf: names the machine of a process that is not on this one") {
   CHECK(holderOf(folder) == "process 4711");
 }
 
-TEST_CASE("isHeld: is true while somebody holds the folder's lock, and does not take the lock") {
+TEST_CASE("isHeld: is true while a process holds the folder's lock, and does not take the lock") {
   RunFolder folder{tests::newFolder()};
   CHECK_FALSE(isHeld(folder));
   // No file was made.

@@ -80,7 +80,7 @@ struct LoggedRun {
     append(Role::COORDINATOR, 0, [](auto event) { event.initFinished().setWeightsSha256("0123"); });
   }
 
-  // Notes what a checkpoint that is made now would record.
+  // Records the values that a checkpoint would record now.
   void note() {
     auto& now = KJ_ASSERT_NONNULL(log);
     events_bytes = now.events_bytes();
@@ -89,7 +89,7 @@ struct LoggedRun {
     for (auto& file: logs.files) file.crc32 = growing.sumOf(file.name, file.bytes, file.name);
   }
 
-  // The run is lost, and resumes from what note() has noted.
+  // The run is lost, and resumes from the values that note() has recorded.
   void resume(const LogStyle& style, bool hasBoard) {
     log = nullptr;
     kj::Maybe<TensorBoard> board;
@@ -132,8 +132,8 @@ void trainAndLose(LoggedRun& run) {
   run.time_s = saved_s;
 }
 
-// Lets a run of each style be lost, changes its files, and checks that it goes on as if it had
-// never been lost.
+// For each style, interrupts a run, changes its files, and checks that it continues as if it had
+// never been interrupted.
 void checkGoesOn(kj::FunctionParam<void(LoggedRun&)> change) {
   for (auto& style: LOG_STYLES) {
     CAPTURE(style.name);

@@ -260,7 +260,7 @@ private:
   kj::Vector<LinkRecord> links;
   kj::Vector<WaitRecord> waits;
   kj::Vector<CountedRecord> counted;
-  uint present = 1;  // workers, after the event that was taken last
+  uint present = 1;  // workers, after the latest event
 };
 
 }  // namespace

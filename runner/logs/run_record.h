@@ -1,5 +1,5 @@
-// runner/logs/run_record.h: reads back what a run left in its folder. Tables, reports and sweeps
-// are made from it.
+// runner/logs/run_record.h: reads the events in a run's folder. Tables, reports and sweeps are made
+// from them.
 #pragma once
 
 #include <kj/array.h>
@@ -24,7 +24,7 @@ struct EpochRecord {
   uint epoch = 0;            // from 1
   uint64_t step = 0;         // of the slowest worker, at the end of the epoch
   uint64_t globalStep = 0;   // updates, the largest number that a worker saw
-  uint workers = 0;          // how many have reported the epoch
+  uint workers = 0;          // how many workers have reported the epoch
   uint64_t images = 0;       // that all workers trained on
   double trainLoss = 0;      // mean
   double trainAccuracy = 0;  // mean
@@ -34,7 +34,8 @@ struct EpochRecord {
   double pushed_bytes = 0;   // by all workers, since the run began
   double pulled_bytes = 0;   // by all workers, since the run began
   double learningRate = 0;   // at the end of the epoch
-  // What all workers found together, or the mean of what each found. Null until it is validated.
+  // The common result of all workers, or the mean of their results if each validates all records.
+  // Null until the epoch is validated.
   kj::Maybe<double> validationLoss;
   kj::Maybe<double> validationAccuracy;
   kj::Maybe<TopKFigure> topK;  // of the validation. Null without log.top_k
@@ -61,7 +62,7 @@ struct SpeedRecord {
   double accuracy;  // of the epoch so far
   double batchLoss;
   double batchAccuracy;
-  uint workers = 1;  // that there were then
+  uint workers = 1;  // how many the job had then
 };
 
 // The traffic between a worker and the holder of a shard since the run began, as in job.capnp's
@@ -69,7 +70,7 @@ struct SpeedRecord {
 struct LinkRecord {
   uint worker = 0;
   uint server = 0;       // the server, or the worker that holds the shard
-  kj::String transport;  // empty: nothing goes between the two
+  kj::String transport;  // empty: the two exchange nothing
   double calls = 0;
   double pushed_bytes = 0;
   double pulled_bytes = 0;
@@ -86,7 +87,7 @@ struct WaitRecord {
   double pull_s = 0;
 };
 
-// What a server has counted since the run began, as in job.capnp's Pushes.
+// The counts of a server since the run began, as in job.capnp's Pushes.
 struct CountedRecord {
   uint server = 0;
   double pushed = 0;
@@ -94,7 +95,7 @@ struct CountedRecord {
   kj::Array<double> staleness;  // pushes by the number of updates that they missed
 };
 
-// Everything that is known of a run. Values of events that the run has not written are 0 or empty.
+// All facts about a run. Values from events that the run has not written are 0 or empty.
 struct RunRecord {
   kj::String folder;
   kj::String name;
@@ -153,16 +154,17 @@ struct RunRecord {
 
 // Returns "3 workers in place of 2", for messages.
 kj::String numbersText(const RunRecord::Resize& resize);
-// Returns what was added up, copied and lost, as the end of a sentence: ": … ; …". Empty if nothing
-// was.
+// Returns which state was added up, copied and lost, as the end of a sentence: ": … ; …". Empty if
+// there was none.
 kj::String factsText(const RunRecord::Resize& resize);
 
-// Reads the events of the run in `folder`. Skips a last line that is cut off: the run was killed
-// then. Throws, with the way out, if the folder has no events or a line of them is not an event.
+// Reads the events of the run in `folder`. Skips a last line that is cut off, because the run was
+// killed while it wrote it. Throws, and says what to do, if the folder has no events or a line is
+// not an event.
 RunRecord readRunRecord(kj::StringPtr folder);
-// The same for a run that may go on. Reads the events up to the first line that is not an event: if
-// the newest checkpoint does not need that line, the run goes on without it. The record has no
-// digest if the first line is not an event, or if the run ended before it had begun.
+// Does the same for a run that may be resumed, but reads only up to the first line that is not an
+// event. The run can continue without that line if its newest checkpoint does not need it. The
+// record has no digest if the first line is not an event, or if the run ended before it had begun.
 RunRecord readRecordToResume(kj::StringPtr folder);
 
 }  // namespace runner

@@ -41,8 +41,8 @@ kj::Array<kj::byte> scalarsRecord(double time_s, uint64_t step, kj::ArrayPtr<con
 //     worker-<r>/   train/loss, train/accuracy (of the epoch so far), images_per_s, learning_rate
 //                   at each speed line; epoch/loss, epoch/accuracy, epoch/seconds
 //     validation/   validation/loss, validation/accuracy, and with log.top_k = 5 also
-//                   validation/top_5_accuracy, once per epoch: what all workers found together, or
-//                   what the first one found if each validates all records
+//                   validation/top_5_accuracy, once per epoch: the common result of all workers, or
+//                   that of the first worker if each validates all records
 //
 // Each file is called `events.out.tfevents.<seconds since 1970>.runner`. Steps are those of the
 // whole job. Every record goes to the kernel in one write, so that a kill can only cut off the last
@@ -54,8 +54,8 @@ public:
 
   // Removes `folder` with all curves.
   static void removeFrom(kj::StringPtr folder);
-  // Cuts the files of the curves as `extents` says, whose names begin with "tensorboard/", and goes
-  // on with them. Removes all others. Throws with path and cause.
+  // Truncates the files of the curves to `extents`, in which their names begin with "tensorboard/",
+  // and continues them. Removes all others. Throws with path and cause.
   void restart(kj::ArrayPtr<const FileExtent> extents);
 
   // Calls `take` with each file that is open.

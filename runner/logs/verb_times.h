@@ -1,4 +1,4 @@
-// runner/logs/verb_times.h: where a worker's time goes, by the five verbs of a step.
+// runner/logs/verb_times.h: a worker's time, by the five verbs of a step.
 #pragma once
 
 #include <kj/time.h>
@@ -31,7 +31,7 @@ public:
     begin = clock.now();
     return passed_s;
   }
-  // Goes on as if the last restart was so many seconds ago.
+  // Continues as if the last restart was `seconds` seconds ago.
   void goOnFrom(double seconds) { begin = clock.now() - int64_t(seconds * 1e9) * kj::NANOSECONDS; }
   // Returns when it was last restarted.
   kj::TimePoint begun() const { return begin; }

@@ -35,7 +35,7 @@ kj::String Axis::label(double value) const {
   if (value == 0 && step >= 1) return kj::str("0");
   if (std::fabs(step) >= 1e13 || step < 1e-6) {
     if (value == 0) return kj::str("0");
-    // As many digits as distinguish it from the next tick.
+    // Uses as many digits as distinguish the value from the next tick.
     auto place = [](double x) { return std::floor(std::log10(x) + SAME); };
     double digits = place(std::fabs(value)) - place(step);
     return withExponent(value, uint(kj::max(0.0, kj::min(15.0, digits))));

@@ -25,7 +25,7 @@ struct Axis {
   double step;  // between two ticks: 1, 2 or 5 times a power of ten
   kj::Array<double> ticks;
 
-  // Returns the share of the way from `low` to `high`.
+  // Returns the position of `value` between `low` (0) and `high` (1).
   double at(double value) const { return (value - low) / (high - low); }
   // Returns `value` with as many digits as the ticks need: "0.05", "12k".
   kj::String label(double value) const;

@@ -33,7 +33,7 @@ TEST_CASE("axisOver: ticks of huge and of tiny numbers have few digits") {
   CHECK(ticksOf({1e-7, 3e-7}, {.rounded = true}) == "1e-7 1.5e-7 2e-7 2.5e-7 3e-7");
 }
 
-TEST_CASE("axisOver: a rounded axis begins and ends at a tick, and includes 0 if wanted") {
+TEST_CASE("axisOver: a rounded axis begins and ends at a tick, and includes 0 if requested") {
   auto axis = axisOver({0.83, 0.93}, {.rounded = true});
   CHECK(axis.low == doctest::Approx(0.82));
   CHECK(axis.high == doctest::Approx(0.94));

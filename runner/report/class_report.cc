@@ -22,14 +22,14 @@ constexpr uint HEAT_MAP_CLASSES_MAX = 100;
 // Decimals of accuracies on the page.
 constexpr uint DECIMALS = 4;
 
-// What the page calls the classes.
+// The names of the classes on the page.
 using Names = kj::ArrayPtr<const kj::String>;
 
 kj::String classText(Names names, uint label) {
   return label < names.size() && names[label].size() > 0 ? kj::str(names[label]) : kj::str(label);
 }
 
-// One class in a validation.
+// The results of one class in a validation.
 struct ClassFigures {
   uint label;
   uint64_t images = 0;

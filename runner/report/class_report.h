@@ -8,10 +8,11 @@
 
 namespace runner {
 
-// Returns HTML: how often each class was recognized, the worst class first, and which classes were
-// taken for which. The latter is a heat map if there are at most 100 classes, otherwise a list of
-// the most frequent confusions. `cells` are ordered by label, then by prediction. Empty if there
-// are no cells. `names` are those of the classes, by label; one that is missing or "" is a number.
+// Returns HTML with two parts: how often each class was recognized, the worst class first, and
+// which classes were confused. The second part is a heat map if there are at most 100 classes, and
+// otherwise a list of the most frequent confusions. `cells` are ordered by label, then by
+// prediction. Empty if there are no cells. `names` are the names of the classes, by label. A class
+// whose name is missing or "" is shown by its number.
 kj::String classReport(
     kj::ArrayPtr<const nn::ConfusionCell> cells, kj::ArrayPtr<const kj::String> names = nullptr);
 

@@ -40,7 +40,7 @@ TEST_CASE(
   CHECK(classReport(nullptr) == "");
 }
 
-TEST_CASE("classReport: calls the classes by their names, as far as they are known") {
+TEST_CASE("classReport: shows the names of the classes as far as they are known") {
   auto names = kj::arr(kj::str("cat & co"), kj::str());
   auto page = classReport({{0, 0, 8}, {0, 1, 2}, {1, 0, 1}, {2, 1, 3}}, names);
   CHECK(contains(page, "<td>cat &amp; co</td>"));

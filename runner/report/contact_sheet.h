@@ -10,11 +10,11 @@ namespace runner {
 struct SheetImage {
   kj::Array<kj::byte> jpeg;
   kj::String caption;
-  kj::String title;  // what a pointer on the image shows
+  kj::String title;  // the text that a mouse pointer over the image shows
 };
 
-// Returns an HTML page that needs nothing else. It is well-formed XML, too. `summary` stands above
-// the images. So does `details`, which is HTML.
+// Returns a self-contained HTML page. It is also well-formed XML. `summary` stands above the
+// images. So does `details`, which is HTML.
 kj::String contactSheet(kj::StringPtr title, kj::StringPtr summary,
     kj::ArrayPtr<const SheetImage> images, kj::StringPtr details = nullptr);
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double WIDTH = 420, LETTER = 6.2, GAP = 5, MARGIN = 4;
 
-// More columns of a name would leave too little room for the cells.
+// Longer names would leave too little room for the cells.
 constexpr uint NAME_COLUMNS_MAX = 14;
 
 // A row of names needs this height, a number in a cell this width per letter.
@@ -39,7 +39,7 @@ kj::Array<uint64_t> rowSums(kj::ArrayPtr<const nn::ConfusionCell> cells, size_t 
   return sums;
 }
 
-// Where the squares are: the left and the upper edge, and the side of a square.
+// The position of the squares: their left and upper edge, and the side of a square.
 struct Grid {
   double edge;
   double side;
@@ -65,7 +65,7 @@ kj::String drawCell(const nn::ConfusionCell& cell, double share, const Grid& gri
 }
 
 // Draws the names at the left and above. If there is no room for all of them, draws every second
-// one, or every third one, and so on. `width` is that of the longest name.
+// one, or every third one, and so on. `width` is the width of the longest name.
 kj::String drawNames(kj::ArrayPtr<const kj::String> names, const Grid& grid, double width) {
   size_t every = size_t(std::ceil(NAME_HEIGHT / grid.side));
   bool isRotated = width + GAP > every * grid.side;

@@ -13,9 +13,9 @@ using kj::uint;
 
 // Returns an `<svg>` element that grows and shrinks with its box: one row per label, one column per
 // prediction. `names` are those of the classes, each once. `cells` are those that have images.
-// Cells on the diagonal have class `right`, others `wrong`. The larger a cell's share of its row,
-// the stronger is its colour, by the root of that share, so that rare confusions can be seen too. A
-// cell shows its number of images if there is room. Its title always says it in words.
+// Cells on the diagonal have class `right`, others `wrong`. The strength of a cell's colour is the
+// square root of the cell's share of its row, so that rare confusions are visible too. A cell shows
+// its number of images if there is room. Its title always says it in words.
 kj::String drawHeatMap(
     kj::ArrayPtr<const nn::ConfusionCell> cells, kj::ArrayPtr<const kj::String> names);
 

@@ -112,7 +112,7 @@ kj::String curves(Runs runs) {
   kj::Vector<kj::String> parts;
   bool single = runs.size() == 1;
   if (!single) {
-    // One legend for all charts: a run has the same look everywhere.
+    // One legend serves all charts, because a run looks the same in each of them.
     kj::Vector<Series> looks;
     for (uint i: kj::indices(runs)) looks.add(Series{kj::str(runs[i].label), nullptr, i});
     parts.add(drawLegend(looks));

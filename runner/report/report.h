@@ -1,5 +1,5 @@
-// runner/report/report.h: the report of one or several runs: table.md, table.csv, and report.html,
-// one file that needs nothing else.
+// runner/report/report.h: the report of one or several runs: table.md, table.csv, and a
+// self-contained report.html.
 #pragma once
 
 #include "runner/system/files.h"
@@ -7,9 +7,9 @@
 
 namespace runner {
 
-// Returns the page: results, beside what was published; curves; where a step's time goes; traffic;
-// every value used; the machine; the weights. The page is well-formed XML too. The same runs give
-// the same text.
+// Returns the page: results, beside published figures; curves; the time of a step by verbs;
+// traffic; every value used; the machine; the weights. The page is also well-formed XML. The same
+// runs give the same text.
 kj::String reportHtml(kj::StringPtr title, kj::ArrayPtr<const ReportedRun> runs);
 
 // Returns one line about the results of all runs: states, accuracy, time, expectations.

@@ -152,7 +152,7 @@ void addCharts(kj::Vector<Chart>& charts, kj::ArrayPtr<const ReportedRun> runs,
   if (runs.size() == 1) {
     kj::Vector<Series> series;
     for (uint i: kj::indices(figures)) {
-      // Training may jump from batch to batch. It gets the look without dashes.
+      // Figures of training may jump from batch to batch, so they get the look without dashes.
       uint look = figures.size() - 1 - i;
       addFigure(series, runs[0], figures[i], figures[i].series, look, bySteps);
     }
@@ -185,9 +185,9 @@ void addTopKCharts(kj::Vector<Chart>& charts, kj::ArrayPtr<const ReportedRun> ru
   }
 }
 
-// Returns the sum of the workers' latest rates, one point each time that all have reported a new
-// one. Workers report at about the same time. A sum with only a part of the new rates would never
-// have been the real speed.
+// Returns the sum of the workers' latest rates, with one point each time that all workers have
+// reported a new rate. Workers report at about the same time, so a sum of old and new rates would
+// be a speed that the job never had.
 kj::Array<Point> jobSpeed(const RunRecord& record) {
   kj::Vector<const SpeedRecord*> speeds;
   for (auto& speed: record.speeds) {

@@ -19,7 +19,7 @@ namespace {
 constexpr double WIDTH = 420, HEIGHT = 240;
 constexpr double LEFT = 46, RIGHT = 408, TOP = 10, BOTTOM = 204;
 
-// More marks on one line would hide it.
+// More marks would hide the line.
 constexpr size_t MARKS_MAX = 12;
 
 constexpr kj::StringPtr DASHES[] = {""_kj, "6 3"_kj, "2 2.5"_kj, "8 3 2 3"_kj, "12 3"_kj};

@@ -43,14 +43,14 @@ kj::String drawChart(const Chart& chart);
 // Returns a `<ul class="legend">` with each series' name after a small piece of its line.
 kj::String drawLegend(kj::ArrayPtr<const Series> series);
 
-// A whole that is cut in parts, drawn as a row of a stacked bar chart.
+// A row of a stacked bar chart.
 struct Bar {
   kj::String name;          // takes several lines if it is long
   kj::Array<double> parts;  // none negative
 };
 
 // Returns horizontal bars, one below the other, in the same scale, as an `<svg>` 420 units wide.
-// Part i has class `p<i>`. Its name stands in it if there is room, and its value too if both fit.
+// Part i has class `p<i>`. It shows its name if there is room, and also its value if both fit.
 // `unit` follows the values.
 kj::String drawBars(
     kj::ArrayPtr<const Bar> bars, kj::ArrayPtr<const kj::StringPtr> parts, kj::StringPtr unit);

@@ -27,7 +27,7 @@ uint countOf(kj::StringPtr text, kj::StringPtr part) {
   return count;
 }
 
-TEST_CASE("drawChart: the smallest value lies on the axis, the largest at the top") {
+TEST_CASE("drawChart: the smallest value is on the axis, the largest at the top") {
   auto text = draw(series("train", {{1, 0.2}, {2, 0.6}}));
   CHECK(countOf(text, "d=\"M46.0 204.0L408.0 10.0\"") == 1);
   CHECK(countOf(text, "class=\"mark\"") == 2);
@@ -104,7 +104,7 @@ TEST_CASE(
   CHECK(countOf(text, "viewBox=\"0 0 420 112.0\"") == 1);
 }
 
-TEST_CASE("drawBars: the longest bar fills the width, and parts lie side by side") {
+TEST_CASE("drawBars: the longest bar fills the width, and parts are side by side") {
   kj::StringPtr parts[] = {"read"_kj, "push"_kj};
   auto bars = kj::heapArrayBuilder<Bar>(2);
   bars.add(Bar{kj::str("1"), kj::arr(1.0, 3.0)});

@@ -40,7 +40,7 @@ AddressFile::~AddressFile() noexcept {
 
 kj::Maybe<CoordinatorPlace> readAddressFile(const RunFolder& folder) {
   auto path = folder.address();
-  // A network file system asks its server again for the names in a folder that is opened.
+  // Opening a folder of a network file system makes the client ask the server for its names again.
   int raw = ::open(folder.path.cStr(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (raw >= 0) ::close(raw);
   raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

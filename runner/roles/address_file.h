@@ -9,18 +9,18 @@
 
 namespace runner {
 
-// Where a coordinator is.
+// How to reach a coordinator.
 struct CoordinatorPlace {
   kj::String address;
-  rpc::Secret secret;  // of the job, if the coordinator has drawn one
+  rpc::Secret secret;  // the job's secret, if the coordinator has drawn one
 };
 
 // The file, as long as this object lives. Only its owner may read it, because it may hold the
 // secret.
 class AddressFile {
 public:
-  // Writes the file. It appears whole, and replaces one that a killed coordinator has left. Throws
-  // with path, cause and way out. `folder` must outlive this object.
+  // Writes the file atomically. Replaces a file that a killed coordinator has left. Throws with
+  // path, cause and what to do. `folder` must outlive this object.
   AddressFile(const RunFolder& folder, const CoordinatorPlace& place);
   // Removes it.
   ~AddressFile() noexcept;
@@ -30,8 +30,8 @@ private:
   const RunFolder& folder;
 };
 
-// Returns what the file says. Null if there is none yet. Throws if other users may read it, or if
-// it holds something else.
+// Reads the file. Null if it does not exist yet. Throws if other users may read it, or if its
+// content is invalid.
 kj::Maybe<CoordinatorPlace> readAddressFile(const RunFolder& folder);
 
 }  // namespace runner

@@ -17,8 +17,8 @@ class Batches {
 public:
   // Makes the batches of worker `rank`, those of training from `firstStep` on: see io::Batcher. All
   // arguments except `kept` must outlive this object. If config.cache asks for it, reads all images
-  // here, and calls `kept` after every 16 MiB. Throws if they cannot be kept: because they differ
-  // in shape, one is bad, or they need more memory than there is.
+  // here, and calls `kept` after every 16 MiB. Throws if they cannot be kept: they differ in shape,
+  // one is bad, or they need more memory than the device has.
   Batches(
       nn::Program& program, const io::Dataset& dataset, const io::DataConfig& config, uint64_t seed,
       uint workers, uint rank, uint64_t firstStep, kj::FunctionParam<void()> kept = []() {});
@@ -32,7 +32,8 @@ public:
   kj::Maybe<const io::Batch&> readValidation();
   // Makes the batch that was read last the program's batch.
   void set();
-  // Goes on with step `step` of training, and reads what `division` gives to this worker.
+  // Continues with step `step` of training, and reads the records that `division` gives to this
+  // worker.
   void divideBy(kj::Own<const io::Division> division, uint64_t step);
 
   io::Batcher& ofTraining() { return *training; }

@@ -10,15 +10,15 @@ namespace runner {
 
 using kj::uint;
 
-// All workers are shown the same figures, and know the same best epoch.
+// All workers receive the same figures, and so agree on the best epoch.
 struct BestEpoch {
   uint epoch = 0;  // from 1. 0: no epoch was validated yet
   double accuracy = 0;
 
   // Takes the sums of an epoch's validation over all workers. Returns whether the epoch is better
-  // than all before it. An epoch that is only as good is not.
+  // than all before it. A tie does not count as better.
   bool take(uint epoch, const nn::BatchResult& validated);
-  // Shows all of it, to save and to restore it.
+  // Visits all members, to save and to restore them.
   void visitState(configs::StateVisitor& visitor);
 };
 

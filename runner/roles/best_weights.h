@@ -30,7 +30,7 @@ public:
   // weights, allocates memory, so that visitState() restores them. Otherwise this object stays
   // empty.
   void prepareFor(kj::ArrayPtr<const kj::byte> part);
-  // Shows them, to save and to restore them, unless they are empty.
+  // Visits the weights, to save and to restore them, unless they are empty.
   void visitState(configs::StateVisitor& visitor);
 
 private:

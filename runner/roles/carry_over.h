@@ -1,4 +1,4 @@
-// runner/roles/carry_over.h: lets a run go on with another number of workers or servers, in a new
+// runner/roles/carry_over.h: continues a run with another number of workers or servers, in a new
 // folder.
 #pragma once
 
@@ -10,22 +10,22 @@
 
 namespace runner {
 
-// Returns where the run of `before` stands at `point`, the end of an epoch.
+// Returns the position of the run of `before` at `point`, the end of an epoch.
 Continued continuedAt(const Experiment& before, const ModelFacts& facts, const SavedPoint& point);
 
 // Whether workers of the run in `folder` were lost, or joined, since --resume last changed its
 // number of workers. The records that such a run has used need not be the first ones of the stream.
 bool hasChangedMembers(const RunFolder& folder);
 
-// Writes to `to`, which is new and empty, what `now` begins with: the events of the run of `before`
-// in `from` up to `checkpoint`, the event `resized`, and a checkpoint of its own. `checkpoint` ends
-// an epoch, and `now` goes on from there: see continuedAt(). The run in `from` stays as it is.
-// Returns what the event says. Throws with path and cause.
+// Writes the beginning of the run of `now` to `to`, a new and empty folder: the events of the run
+// of `before` in `from` up to `checkpoint`, the event `resized`, and a converted checkpoint.
+// `checkpoint` ends an epoch, and the run of `now` continues from there: see continuedAt(). The run
+// in `from` stays unchanged. Returns the content of the event. Throws with path and cause.
 RunRecord::Resize carryOver(const LoadedExperiment& before, const RunFolder& from,
     const FoundCheckpoint& checkpoint, const LoadedExperiment& now, const RunFolder& to);
 
-// Throws, with the way out, if `experiment` has gone on from another run, but its folder has no
-// checkpoint: it cannot begin again.
+// Throws, and says what to do, if `experiment` continues another run, but its folder has no
+// checkpoint. Such a run cannot begin again.
 void requireBeginning(const Experiment& experiment, const RunFolder& folder,
     const kj::Maybe<FoundCheckpoint>& newest);
 

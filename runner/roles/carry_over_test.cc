@@ -5,7 +5,8 @@
 namespace runner {
 namespace {
 
-// Returns where a run on MNIST with so many workers of batch 100 stands after `epochs` epochs.
+// Returns the position after `epochs` epochs of a run on MNIST with the given number of workers, of
+// batch 100.
 Continued after(uint epochs, uint64_t step, kj::ArrayPtr<const kj::StringPtr> overrides) {
   kj::Vector<kj::StringPtr> all;
   all.addAll(kj::ArrayPtr<const kj::StringPtr>(

@@ -1,4 +1,4 @@
-// runner/roles/clock_offset.h: measures how far the clocks of two machines are apart.
+// runner/roles/clock_offset.h: measures the offset between the clocks of two machines.
 #pragma once
 
 #include <kj/time.h>
@@ -11,7 +11,7 @@ namespace runner {
 // wrong by at most half of its duration (Cristian 1989).
 class ClockOffset {
 public:
-  // Notes an answer: the question was sent at `asked`, the answer `other` arrived at `heard`.
+  // Takes an answer: the question was sent at `asked`, and the answer `other` arrived at `heard`.
   void hear(kj::TimePoint asked, kj::TimePoint heard, kj::TimePoint other) {
     if (heard - asked >= quickest) return;
     quickest = heard - asked;

@@ -1,5 +1,5 @@
-// runner/roles/confusion_message.h: carries the confusion of a validation from a worker to the
-// coordinator.
+// runner/roles/confusion_message.h: the confusion matrix of a validation in messages from a worker
+// to the coordinator.
 #pragma once
 
 #include "nn/confusion.h"

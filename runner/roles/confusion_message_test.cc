@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint CLASSES = 3;
 
-// Sends `cells` with a result of so many images, and returns what arrives.
+// Sends `cells` with a result of the given number of images, and returns the cells that arrive.
 kj::Array<nn::ConfusionCell> sent(kj::ArrayPtr<const nn::ConfusionCell> cells, uint64_t images) {
   capnp::MallocMessageBuilder message;
   auto params = message.initRoot<Session::MeetParams>();

@@ -38,7 +38,7 @@ kj::StringPtr instructionsUntil(const kj::Maybe<const FoundCheckpoint&>& from) {
   return nullptr;
 }
 
-// Returns how many of `images` are right. 0 if `accuracy` is no share of them.
+// Returns how many of `images` are right. 0 if `accuracy` is not a valid share.
 uint64_t correctOf(double accuracy, uint64_t images) {
   return accuracy >= 0 && accuracy <= 1 ? uint64_t(round(accuracy * images)) : 0;
 }
@@ -89,7 +89,7 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
         requireSeat(folder, event.getIndex(), cluster.seats());
         members.add(changeOf(event.getIndex(), event.getMembership()));
       }
-      // The changes before do not concern the workers that there are now.
+      // Earlier changes do not concern the present workers.
       if (event.isResized()) {
         members = JobMembers(experiment.cluster.workers, experiment.cluster.seats());
       }
@@ -131,12 +131,12 @@ kj::Promise<void> Job::run(bool launched) {
     reportStarted();
     reportPlacement();
   }
-  // What a killed process has left of these files takes room that the run may need. Otherwise it
-  // would stay until they are written, at the end.
+  // Unfinished files of a killed process take room that the run may need. Otherwise they would stay
+  // until the run writes these files at its end.
   for (auto& path: {folder.weights(), folder.best(), folder.averaged()}) removeAbandoned(path);
   checkFolder(epochsChecked);
 
-  // The first of these promises to end ends the job. Only `ending` can end it well.
+  // The first of these promises that ends also ends the job. Only `ending` can end it successfully.
   return kj::mv(ending.promise)
       .exclusiveJoin(launched ? kj::Promise<void>(kj::NEVER_DONE) : watchStart())
       .exclusiveJoin(
@@ -276,9 +276,10 @@ void Job::closeMeeting() {
   uint epoch = meeting.presentEpoch();
   uint64_t step = meeting.presentStep();
   if (point == MeetingPoint::VALIDATED) return endMeeting();
-  // What the members have brought counts. Whoever is lost from now on is lost in the next epoch.
+  // All members have contributed. A worker that is lost from now on is lost in the next epoch.
   if (point == MeetingPoint::TRAINED) epochsTrained = epoch;
-  // Who meets is then a member, for the servers and in the events of a checkpoint.
+  // After that, every worker in the meeting is a member, for the servers and in the events of a
+  // checkpoint.
   tasks->add(whenSettled([this, point, epoch, step]() -> kj::Promise<void> {
     switch (point) {
       case MeetingPoint::SAVED:
@@ -409,8 +410,8 @@ kj::Promise<void> Job::endIfFinished() {
   for (auto& seat: seats) {
     if (seat.isWorkingMember() && !seat.finished) return kj::READY_NOW;
   }
-  // The destructor of the saver waits for the disk, too, but it stops the event loop meanwhile, so
-  // that the launcher would take this process for a silent one.
+  // The destructor of the saver also waits for the disk, but it blocks the event loop meanwhile, so
+  // that the launcher would regard this process as silent.
   auto written = best.finish().then([this]() { return averaged.finish(); }).then([this]() {
     return saver.whenIdle();
   });
@@ -440,7 +441,7 @@ kj::Promise<void> Job::endAll() {
 }
 
 void Job::taskFailed(kj::Exception&& exception) {
-  // If the folder is gone, an exception only names a file that cannot be written.
+  // If the folder was removed, the exception only names a file that cannot be written.
   if (isInPlace()) fail(kj::str(exception.getDescription()));
 }
 

@@ -16,7 +16,7 @@ constexpr auto PAUSE = 250 * kj::MILLISECONDS;
 
 constexpr kj::StringPtr UNKNOWN_NAME = "no machine of this name is known"_kj;
 
-// Returns the system's words for a failed connection, without KJ's.
+// Returns the system's message about a failed connection, without KJ's.
 kj::StringPtr causeOf(const kj::Exception& e) {
   auto why = e.getDescription();
   if (why.startsWith("DNS lookup failed")) return UNKNOWN_NAME;
@@ -26,7 +26,7 @@ kj::StringPtr causeOf(const kj::Exception& e) {
   return why;
 }
 
-// Returns what messages call the coordinator.
+// Returns the name of the coordinator in messages.
 kj::String nameOf(const RoleOptions& options) {
   return options.meetsInFolder
              ? kj::str("the coordinator whose address is in ", options.folder.address())
@@ -80,8 +80,8 @@ private:
 
   kj::Promise<CoordinatorCall> retry(kj::Exception e) {
     auto cause = causeOf(e);
-    // A name that a user has typed wrongly stays wrong. A system such as Kubernetes may start roles
-    // before the coordinator's host has its name.
+    // Trying again is useless if a user has mistyped the name. But a system such as Kubernetes may
+    // start roles before the coordinator's host has its name.
     bool mayAppear = e.getType() == kj::Exception::Type::DISCONNECTED ||
                      (cause == UNKNOWN_NAME && options.isFromEnvironment);
     if (options.launched || !mayAppear || running.passed() + PAUSE >= limit) {

@@ -18,23 +18,23 @@ struct CoordinatorCall {
 };
 
 // Connects to options.coordinator, or to the address in the folder (see address_file.h), and proves
-// to be `own`. A role without a launcher may be started before its coordinator: it says once on
+// to be `own`. A role without a launcher may be started before its coordinator. It says once on
 // stderr that it waits, and tries again until `running` has reached `limit`. Rejects with
-// DISCONNECTED if the coordinator cannot be reached. Rejects with the way out if something else
-// answers, if the secrets differ, or if only one end uses TLS. Has no time-out for an answer. All
-// arguments must outlive the promise.
+// DISCONNECTED if the coordinator cannot be reached. Rejects, and says what to do, if something
+// else answers, if the secrets differ, or if only one end uses TLS. Has no time-out for an answer.
+// All arguments must outlive the promise.
 kj::Promise<CoordinatorCall> callCoordinator(kj::AsyncIoContext& io, const RoleOptions& options,
     rpc::Identity own, rpc::RunningTime& running, kj::Duration limit);
 
-// Returns the exception about a coordinator that has not answered within `limit`, which is
+// Returns the exception for a coordinator that has not answered within `limit`, which is
 // cluster.start_timeout_s.
 kj::Exception notAnswered(const RoleOptions& options, kj::Duration limit);
 
 // Returns loaded.settings for Coordinator.join(), or nothing if they are too long for a message.
 kj::StringPtr settingsToSend(const LoadedExperiment& loaded);
 
-// Returns why a role that has reached what answers at `address` could not join. A reason that the
-// coordinator gave stays as it is.
+// Returns why a role could not join after something at `address` had accepted its connection. A
+// reason from the coordinator is returned unchanged.
 kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address);
 
 }  // namespace runner

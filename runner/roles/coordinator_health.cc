@@ -9,7 +9,8 @@ namespace runner {
 
 namespace {
 
-// Returns how far a worker got. Empty for servers, which count no steps.
+// Returns the last known step of a worker, for messages. Empty for servers, which do not count
+// steps.
 kj::String reached(Role role, uint64_t step) {
   return role == Role::WORKER ? kj::str("; ", lastReportedStep(step)) : kj::str();
 }
@@ -37,7 +38,7 @@ void Job::heartbeat(Seat& seat, RoleProgress::Reader progress) {
 
 void Job::sessionGone(Seat& seat, uint session) {
   if (over || session != seat.sessions) return;
-  // A role that fails by itself would have told the coordinator or the launcher why.
+  // A role that failed by itself would have reported the reason to the coordinator or the launcher.
   lose(seat,
       kj::str(nameOf(seat),
           " closed its connection without giving a reason: it was killed or it crashed",

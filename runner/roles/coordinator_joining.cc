@@ -11,9 +11,10 @@ namespace runner {
 
 namespace {
 
-// A role joins much sooner after it has got its index. One that has not was killed.
+// A role joins much sooner after it has received its index. A role that has not joined by then was
+// killed.
 constexpr auto JOINS_WITHIN = 10 * kj::SECONDS;
-// Of those who were refused, so many are named.
+// How many of the refused connections messages name.
 constexpr size_t REFUSALS_TOLD = 3;
 
 // Whether a launcher has started the coordinator, and starts other workers in the places of lost
@@ -85,8 +86,8 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params, kj::String ho
   if (from == nullptr && seat.isMember) {
     record(hasJoined);
   } else if (wasTaken) {
-    // The loss of the other process is told when the servers have fenced it. The launcher must not
-    // take that for the loss of this one.
+    // The loss of the other process is reported only when the servers have fenced it. The launcher
+    // must not mistake that for the loss of this process.
     change([this, &seat, hasJoined]() mutable -> kj::Promise<void> {
       if (seat.joined) tellLauncher(hasJoined);
       return kj::READY_NOW;
@@ -96,7 +97,8 @@ void Job::join(Seat& seat, Coordinator::JoinParams::Reader params, kj::String ho
   }
 
   if (seat.isMember && ++joined == expected) {
-    // All are there. Only a job that goes on from a checkpoint may be without some of its workers.
+    // All roles have joined. Only a job that continues from a checkpoint may lack some of its
+    // workers.
     tasks->add(leaveOutsiders().then([this]() { allJoined.fulfiller->fulfill(); }));
   }
   if (!wasAgreed) reportAgreed();
@@ -124,7 +126,7 @@ void Job::requireStarted(const Seat& seat) const {
 }
 
 kj::StringPtr Job::missing() {
-  // Every heartbeat asks, and there may be thousands of roles.
+  // The result is cached, because every heartbeat asks for it, and there may be thousands of roles.
   if (missingAt == kj::Maybe<uint>(joined)) return missingNames;
   kj::Vector<kj::String> names;
   for (auto& seat: seats) {

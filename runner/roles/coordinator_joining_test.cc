@@ -6,7 +6,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("Job: names those who were refused if a role is missing later") {
+TEST_CASE("Job: names refused connections if a role is missing later") {
   TestJob job("refused");
   for (uint i = 0; i < 9; i++) {
     job.job->noteRefused("a connection from 10.0.0.3 was refused: it has another secret");
@@ -31,7 +31,7 @@ TEST_CASE("Job: names those who were refused if a role is missing later") {
 
 TEST_CASE("Job: reports which roles it waits for, at growing intervals") {
   TestJob job("waiting");
-  // Returns the seconds of waiting that a line names.
+  // Returns the waiting time in seconds that a line states.
   auto lines = [&]() {
     kj::Vector<double> found;
     job.eachTold([&](Event::Reader event) {
@@ -120,7 +120,7 @@ TEST_CASE("Job: gives each place once, and only to roles with the same experimen
       doctest::Contains("worker 0 runs another version of the program (runner 0.0) than the "));
 }
 
-// Every worker of GoingOn has made so many steps.
+// How many steps every worker of GoingOn has made.
 constexpr uint64_t STEPS = 2;
 
 // A role that takes part in changes of the members.
@@ -137,7 +137,7 @@ public:
   kj::Promise<void> setMembers(SetMembersContext) override { return kj::READY_NOW; }
 };
 
-// A job that goes on when it loses a worker.
+// A job that continues when it loses a worker.
 struct GoingOn: public TestJob {
   explicit GoingOn(kj::StringPtr name): TestJob(name, "cluster.on_loss=continue") {
     roles.add(join(Role::SERVER, 0));
@@ -162,7 +162,7 @@ struct GoingOn: public TestJob {
   kj::Vector<Session::Client> roles;  // server 0, worker 0, worker 1
 };
 
-TEST_CASE("Job: tells the launcher of a loss before it tells who takes the lost worker's place") {
+TEST_CASE("Job: reports a lost worker to the launcher before the worker that takes its place") {
   GoingOn job("replaced");
   auto next = job.join(Role::WORKER, 1);
   job.pass(1 * kj::SECONDS);

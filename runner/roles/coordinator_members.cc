@@ -1,4 +1,4 @@
-// runner/roles/coordinator_members.cc: a Job goes on when workers are lost, and takes new ones.
+// runner/roles/coordinator_members.cc: a Job continues without lost workers, and takes new ones.
 #include <capnp/membrane.h>
 #include <capnp/message.h>
 #include <kj/debug.h>
@@ -17,10 +17,10 @@ namespace runner {
 
 namespace {
 
-// Between two requests to stop the workers, while somebody waits to become a member.
+// The pause between two requests to stop the workers while a worker waits to become a member.
 constexpr auto ADMITS_AGAIN = 100 * kj::MILLISECONDS;
 
-// Lets the calls of a capability fail from a certain moment on.
+// Makes the calls of a capability fail from a certain moment on.
 class Revocable final: public capnp::MembranePolicy, public kj::Refcounted {
 public:
   explicit Revocable(kj::Promise<void> revoked): revoked(revoked.fork()) {}
@@ -40,7 +40,7 @@ private:
   kj::ForkedPromise<void> revoked;
 };
 
-// What the servers answer when a worker is fenced.
+// The servers' answers when a worker is fenced.
 struct FencedRuns: public kj::Refcounted {
   kj::Vector<capnp::Response<Member::FenceWorkerResults>> answers;
 };
@@ -54,7 +54,7 @@ void Job::setMember(Seat& seat, Member::Client member) {
 }
 
 bool Job::hadBegunBefore(const Seat& lost) const {
-  // Training begins when all have joined. A worker may report a step without it.
+  // Training begins when all roles have joined. A worker may report a step before that.
   for (auto& seat: seats) {
     bool trains = seat.role == Role::SERVER || (seat.isWorkingMember() && &seat != &lost);
     if (trains && seat.member == nullptr) return false;
@@ -62,7 +62,7 @@ bool Job::hadBegunBefore(const Seat& lost) const {
   uint64_t begin = 0;
   KJ_IF_MAYBE(checkpoint, from) begin = checkpoint->point.step;
   KJ_IF_MAYBE(known, plan) {
-    // It is lost when all pushes of the steps before are answered.
+    // The worker counts as lost when all pushes of earlier steps are answered.
     if (known->lossOf(lost.index, begin + 1) != nullptr) return true;
   }
   for (auto& seat: seats) {
@@ -140,7 +140,7 @@ kj::Promise<void> Job::leave(Seat& seat) {
 }
 
 kj::Promise<void> Job::whenSettled(kj::Function<kj::Promise<void>()> act) {
-  // Between the question and the act, nothing else may happen.
+  // Nothing else may happen between this check and the call of `act`.
   if (changesPending == 0) return act();
   return changing.addBranch().then(
       [this, act = kj::mv(act)]() mutable { return whenSettled(kj::mv(act)); });
@@ -188,9 +188,9 @@ uint64_t Job::endOf(uint epoch) const {
 }
 
 // A worker ends a step only when every slice was answered. The servers close no round without the
-// lost worker's push before they get leaveWorker(), which comes last. So all others know of the
-// change before one of them ends that step. In modes where each push is a round, they know of it
-// before they end the epoch: see MeetingPoint.stepped.
+// lost worker's push before they get leaveWorker(), which comes last. So all other workers know of
+// the change before any of them ends that step. In modes where each push is a round, they know of
+// it before they end the epoch: see MeetingPoint.stepped.
 kj::Promise<void> Job::goOnWithout(uint rank, uint epoch, bool left) {
   auto runs = kj::refcounted<FencedRuns>();
   return tellServers([rank, &runs = *runs](Member::Client& server) {
@@ -208,7 +208,8 @@ kj::Promise<void> Job::goOnWithout(uint rank, uint epoch, bool left) {
         auto last = lastPushesOf(all, placementOf(experiment, graph).slices.size());
         io::MemberChange change{
             .rank = rank, .joins = false, .step = last.step, .counts = last.held.size() > 0};
-        // Where nobody waits for its pushes, the others may be anywhere in this epoch.
+        // In modes where nobody waits for the lost worker's pushes, the others may be at any step
+        // of this epoch.
         uint lostIn = experiment.changesAtEpochEnds() ? epochsStepped + 1 : epoch;
         if (experiment.changesAtEpochEnds()) change.from = endOf(lostIn);
         members.add(change);
@@ -259,7 +260,8 @@ kj::Promise<void> Job::admitSoon() {
 kj::Promise<void> Job::admitWaiting(uint64_t step) {
   KJ_IF_MAYBE(known, plan) {
     if (isSettledAt(step)) {
-      // The others wait for those who joined the other run here, and for nobody else.
+      // The workers wait for the ranks that joined the other run at this step, and for no other
+      // rank.
       auto joining = known->joiningAt(step);
       if (joining.size() == 0) return kj::READY_NOW;
       for (uint rank: joining) {
@@ -280,13 +282,13 @@ kj::Promise<void> Job::admitWaiting(uint64_t step) {
       waitsToJoin = nullptr;
     }
   }
-  // A worker that is lost meanwhile is fenced when it was admitted.
+  // A worker that is lost meanwhile is fenced after it was admitted.
   return change([this, step]() { return admit(step); });
 }
 
 // Nobody joins while the workers have agreed to stop at a later step: a newcomer would not stop
-// there. Nobody joins before the last change has taken effect. And a newcomer begins with what the
-// first member has saved. If a worker was lost meanwhile, the checkpoint was given up.
+// there. Nobody joins before the last change has taken effect. And a newcomer begins with the state
+// that the first member has saved. If a worker was lost meanwhile, the checkpoint was given up.
 bool Job::isSettledAt(uint64_t step) const {
   return newcomers.size() == 0 && !saver.hasAsked() && members.settledAt() <= step &&
          saver.gathers(step);
@@ -341,7 +343,7 @@ bool Job::isNewcomer(uint rank) const {
 void Job::removeNewcomer(uint rank) {
   auto end = std::remove(newcomers.begin(), newcomers.end(), rank);
   newcomers.truncate(end - newcomers.begin());
-  // The next newcomer begins with what is saved then.
+  // The next newcomer begins with the state of a later checkpoint.
   if (newcomers.size() == 0) donated = nullptr;
 }
 

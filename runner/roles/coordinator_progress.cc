@@ -1,4 +1,4 @@
-// runner/roles/coordinator_progress.cc: how far a Job is, and how fast, for its launcher.
+// runner/roles/coordinator_progress.cc: the progress and speed of a Job, for its launcher.
 #include <capnp/message.h>
 
 #include "runner/roles/coordinator.h"
@@ -7,13 +7,13 @@ namespace runner {
 
 namespace {
 
-// The progress names a worker that has stood still for so long.
+// The progress names a worker that has been stuck for this long.
 constexpr auto STUCK_FOR_MIN = 20 * kj::SECONDS;
 
 }  // namespace
 
 kj::Promise<void> Job::showProgress(uint64_t before) {
-  // In an epoch without log lines, the launcher hears nothing else.
+  // In an epoch without log lines, the launcher receives nothing else.
   auto pause = kj::min(1 * kj::SECONDS, experiment.cluster.silence() / 2);
   return timer.afterDelay(pause).then([this, before]() {
     uint64_t steps = 0;

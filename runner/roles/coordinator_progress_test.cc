@@ -1,4 +1,4 @@
-// What a coordinator tells its launcher about the progress of a job.
+// A coordinator's reports to its launcher about the progress of a job.
 #include <doctest/doctest.h>
 #include <cmath>
 
@@ -74,7 +74,7 @@ TEST_CASE("Job: progress has epoch, step and figures of one event, and no figure
   CHECK(told.readShare == 0.3);
 }
 
-TEST_CASE("Job: the progress names a worker that stands still, but not one that waits for it") {
+TEST_CASE("Job: the progress names a stuck worker, but not one that waits for it") {
   TestJob job("stuck");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);

@@ -1,4 +1,4 @@
-// runner/roles/coordinator_saving.cc: when a Job is saved, and what it reports of that.
+// runner/roles/coordinator_saving.cc: when a Job is saved, and how it reports that.
 #include <capnp/message.h>
 #include <kj/debug.h>
 
@@ -45,7 +45,7 @@ kj::Promise<bool> Job::askToSave() {
       });
 }
 
-// Only from the end of an epoch can a run go on with another number of workers.
+// A run can continue with another number of workers only from the end of an epoch.
 bool Job::isEndToBeSaved() {
   double pause_s = experiment.checkpoint.every_s;
   bool isDue = pause_s > 0 && plan == nullptr &&

@@ -29,7 +29,7 @@ public:
   ~SessionServer() noexcept(false) { job->sessionGone(seat, number); }
 
   kj::Promise<void> start(StartContext context) override {
-    // Otherwise the session of a role that is gone would wait here, and nobody would notice the
+    // Otherwise the session of a role that has ended would wait here, and nobody would notice the
     // loss.
     context.allowCancellation();
     requireSeat();
@@ -139,7 +139,7 @@ public:
   }
 
 private:
-  // A role that wakes up after the job has gone on without it is refused.
+  // A role that wakes up after the job has continued without it is refused.
   void requireSeat() const {
     job->requireOpen();
     if (number == seat.sessions) return;
@@ -167,7 +167,7 @@ public:
       job->join(seat, params, kj::mv(host));
     };
     KJ_IF_MAYBE(why, kj::runCatchingExceptions(join)) {
-      // The role says so on its own terminal. Whoever waits for it here may not see that.
+      // The role says so only on its own terminal, which the user of this terminal may not see.
       seat.refusal = kj::str(why->getDescription());
       kj::throwFatalException(kj::mv(*why));
     }

@@ -131,7 +131,7 @@ TEST_CASE("Job: a silent role is lost, and a role that sends heartbeats is not")
   CHECK(job.failure().startsWith("worker 1 has been silent for 5 s; no step was reported yet;"));
 }
 
-TEST_CASE("Job: a worker whose own work does not end is lost, but not one that waits") {
+TEST_CASE("Job: a worker whose own work does not end is lost, but a waiting worker is not") {
   TestJob job("stall", "cluster.stall_timeout_s=3");
   auto server = job.join(Role::SERVER, 0);
   auto busy = job.join(Role::WORKER, 0), hanging = job.join(Role::WORKER, 1);
@@ -151,7 +151,7 @@ TEST_CASE("Job: a worker whose own work does not end is lost, but not one that w
   // Both wait.
   for (uint i = 0; i < 10; i++) pass(2, 4);
   CHECK_FALSE(job.over.poll(job.waitScope));
-  // Both are at work, and one after the other finishes a piece.
+  // Both are busy, and finish their pieces of work one after the other.
   for (uint i = 0; i < 10; i++) pass(3 + 2 * i, 5 + 2 * (i / 2));
   CHECK_FALSE(job.over.poll(job.waitScope));
   // Between two rare heartbeats, nobody knows whether a worker hangs.
@@ -199,7 +199,7 @@ TEST_CASE("Job: a role that leaves before the end is lost") {
         "ran out");
 }
 
-TEST_CASE("Job: a worker that leaves while it waits for others is lost at once") {
+TEST_CASE("Job: a worker that leaves while it waits for others is lost immediately") {
   SUBCASE("at the start") {
     TestJob job("leave at the start");
     {
@@ -222,7 +222,7 @@ TEST_CASE("Job: a worker that leaves while it waits for others is lost at once")
   }
 }
 
-TEST_CASE("Job: fails at once if the run's folder is removed or renamed, and says so") {
+TEST_CASE("Job: fails immediately if the run's folder is removed or renamed, and says so") {
   TestJob job("home");
   auto server = job.join(Role::SERVER, 0);
   job.pass(2 * kj::SECONDS);
@@ -240,7 +240,7 @@ TEST_CASE("Job: fails at once if the run's folder is removed or renamed, and say
   SUBCASE("when a file that an event needs cannot be made") {
     auto worker = job.join(Role::WORKER, 0);
     renameTo("-needed");
-    // Otherwise the folders for TensorBoard's files would be made anew.
+    // Otherwise the folders for TensorBoard's files would be made again.
     writeWhole(job.folder.path, "");
     auto report = worker.reportRequest();
     report.initEvent().initSpeed().setStep(1);
@@ -253,8 +253,7 @@ TEST_CASE("Job: fails at once if the run's folder is removed or renamed, and say
             "place"));
 }
 
-TEST_CASE(
-    "Job: a start removes what killed processes have left of weights, before they are written") {
+TEST_CASE("Job: a start removes unfinished files of weights that killed processes have left") {
   TestJob job("leftovers");
   auto& folder = job.folder;
   kj::Vector<kj::String> left;
@@ -299,7 +298,7 @@ TEST_CASE("Job: ends with the reason of a worker that reports its failure") {
   CHECK(job.failure() == "worker 1: lost server 0: it could not be reached for 5 s");
 }
 
-TEST_CASE("Job: a meeting ends when all workers are there, with the sums of all") {
+TEST_CASE("Job: a meeting ends when all workers have arrived, with the sums of all") {
   TestJob job("meeting");
   auto server = job.join(Role::SERVER, 0);
   auto first = job.join(Role::WORKER, 0);

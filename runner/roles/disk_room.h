@@ -16,9 +16,9 @@ struct NeededRoom {
 // Returns the room that this experiment needs.
 NeededRoom neededRoom(const Experiment& experiment, const ModelFacts& facts);
 
-// Returns why the disk of `folder` has no room for that, as a sentence with the way out. Null if it
-// has room, or if the file system does not say how much room it has. Only looks at free blocks. A
-// user's quota may be less.
+// Returns why the disk of `folder` does not have the needed room, as a sentence that says what to
+// do. Null if it has room, or if the file system does not report its free space. Ignores quotas,
+// which may allow less.
 kj::Maybe<kj::String> whyNoRoom(const RunFolder& folder, NeededRoom needed);
 
 }  // namespace runner

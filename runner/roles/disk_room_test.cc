@@ -36,7 +36,7 @@ TEST_CASE("whyNoRoom: compares the needed room with that of the disk, and says w
   CHECK(contains(atTheEnd, "the weights need 4294967296.0 GiB; free some space"));
 }
 
-TEST_CASE("whyNoRoom: is null if the file system does not say how much room it has") {
+TEST_CASE("whyNoRoom: is null if the file system does not report its free space") {
   CHECK(whyNoRoom({kj::str("/proc")}, {1ull << 62, 0}) == nullptr);
 }
 

@@ -8,10 +8,10 @@
 
 namespace runner {
 
-// Calls `work` on a thread of its own, or later if there may be only `oneThread`. A full or remote
-// disk can take longer than cluster.silence_timeout_s, and roles are lost if their coordinator does
-// not answer meanwhile. Resolves after `work`. Rejects with what it threw, or if no thread can
-// start. If the promise is dropped, waits for `work`.
+// Calls `work` on a new thread, or later on this one if `oneThread` is set. A full or remote disk
+// can take longer than cluster.silence_timeout_s, and roles are lost if their coordinator does not
+// answer meanwhile. Resolves after `work`. Rejects with what it threw, or if no thread can start.
+// If the promise is dropped, waits for `work`.
 kj::Promise<void> besideLoop(kj::Maybe<const OneThread&> oneThread, kj::Function<void()> work);
 
 }  // namespace runner

@@ -9,7 +9,7 @@
 
 namespace runner {
 
-TEST_CASE("besideLoop: the loop goes on while the work waits") {
+TEST_CASE("besideLoop: the loop keeps running while the work waits") {
   auto io = kj::setupAsyncIo();
   kj::MutexGuarded<bool> mayEnd(false);
   bool isDone = false;
@@ -25,14 +25,14 @@ TEST_CASE("besideLoop: the loop goes on while the work waits") {
   CHECK(isDone);
 }
 
-TEST_CASE("besideLoop: rejects with what the work throws") {
+TEST_CASE("besideLoop: rejects with the exception of the work") {
   auto io = kj::setupAsyncIo();
   auto work = besideLoop(nullptr, []() { configs::fail("the disk is full"); });
   auto problem = kj::runCatchingExceptions([&]() { work.wait(io.waitScope); });
   CHECK(KJ_ASSERT_NONNULL(problem).getDescription() == "the disk is full");
 }
 
-TEST_CASE("besideLoop: whoever drops the promise waits for the work") {
+TEST_CASE("besideLoop: dropping the promise waits for the work") {
   auto io = kj::setupAsyncIo();
   bool isDone = false;
   {

@@ -91,7 +91,8 @@ kj::Maybe<FoundRole> byDmlc(RoleClues& clues) {
 struct RankVariables {
   kj::StringPtr rank;
   kj::StringPtr size;
-  kj::StringPtr together;  // how many ranks are on this host, or on how many hosts all are
+  // The variable with the number of ranks on this host, or of the hosts of all ranks.
+  kj::StringPtr together;
   bool countsHosts;
 };
 
@@ -100,7 +101,7 @@ constexpr RankVariables OPEN_MPI = {
 constexpr RankVariables MPICH = {"PMI_RANK"_kj, "PMI_SIZE"_kj, "MPI_LOCALNRANKS"_kj, false};
 constexpr RankVariables SLURM = {"SLURM_PROCID"_kj, "SLURM_NTASKS"_kj, "SLURM_NNODES"_kj, true};
 
-// Returns what must be true of the number of ranks.
+// Returns a text about the number of ranks that the experiment needs.
 void requireSize(const RankVariables& names, uint size, uint servers, bool hasCoordinator,
     const ClusterConfig& job) {
   uint others = servers + hasCoordinator;
@@ -155,8 +156,9 @@ kj::Maybe<FoundRole> bySlurm(RoleClues& clues) {
   return byRank(clues, SLURM);
 }
 
-// One row per system, in the order of SYSTEMS. What a user sets comes before what a launcher sets,
-// and a launcher inside an allocation (mpirun) before the allocation (Slurm).
+// One row per system, in the order of SYSTEMS. Variables that a user sets come before those of a
+// launcher, and those of a launcher inside an allocation (mpirun) before those of the allocation
+// (Slurm).
 constexpr kj::Maybe<FoundRole> (*ROWS[])(RoleClues&) = {
     byFlags, byTfConfig, byDmlc, byOpenMpi, byMpich, bySlurm};
 

@@ -23,7 +23,7 @@ struct TaskFlags {
   }
 };
 
-// What findRole() derives the role of a process from.
+// The facts from which findRole() derives the role of a process.
 struct RoleClues {
   // Returns the value of an environment variable. Null if it is not set or empty.
   kj::Function<kj::Maybe<kj::StringPtr>(kj::StringPtr name)> variable;
@@ -36,24 +36,25 @@ struct RoleClues {
 struct FoundRole {
   Role role;
   kj::Maybe<uint> index;            // null: the coordinator gives one
-  bool carriesCoordinator = false;  // this process also has the job's coordinator
-  kj::String coordinator;           // where others call it: "node1:2222". Empty if nothing says so
-  kj::String listen;                // where this process listens: "node1:2222". Empty likewise
+  bool carriesCoordinator = false;  // this process also runs the job's coordinator
+  kj::String coordinator;           // its address for other roles: "node1:2222". Empty if unknown
+  kj::String listen;                // where this process listens: "node1:2222". Empty if unknown
   bool meetsInFolder = false;       // the run's folder says where the coordinator is
   bool isOneHost = false;           // all roles are on this host
   kj::String from;                  // for people: "TF_CONFIG: worker 0 of 2"
 };
 
-// Returns the role by the first system, in the order of SYSTEMS, that has left its flags or
-// variables. Null if there is none. Throws, naming variable, place and way out, if what it left is
-// wrong, or if it started other numbers of servers and workers than `clues.cluster` has.
+// Returns the role according to the first system, in the order of SYSTEMS, whose flags or variables
+// are set. Null if there is none. Throws if their values are wrong, or if the system started other
+// numbers of servers and workers than `clues.cluster` has. The message names the variable, the
+// place in its value, and what to do.
 kj::Maybe<FoundRole> findRole(RoleClues& clues);
 
-// Returns the index of a server or worker by the variable of an indexed Kubernetes Job,
-// JOB_COMPLETION_INDEX. Null if it is not set. Throws if it is not a number.
+// Returns the index of a server or worker from JOB_COMPLETION_INDEX, the variable of an indexed
+// Kubernetes Job. Null if it is not set. Throws if it is not a number.
 kj::Maybe<uint> indexOfPod(Role role, RoleClues& clues);
 
-// The systems in the order in which findRole() asks for them, for people.
+// The systems in the order in which findRole() looks for them, for messages.
 constexpr kj::StringPtr SYSTEMS =
     "--ps_hosts …, TF_CONFIG, DMLC_ROLE, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID"_kj;
 

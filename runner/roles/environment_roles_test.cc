@@ -250,7 +250,7 @@ TEST_CASE("OpenMPI: one rank runs all servers of a process") {
   CHECK(contains(ofRank("3", job), "worker 0, "));
 }
 
-TEST_CASE("MPICH and Slurm: ranks have the same roles, by variables of their own") {
+TEST_CASE("MPICH and Slurm: ranks have the same roles as with OpenMPI, by other variables") {
   CHECK(described({{"PMI_RANK", "1"}, {"PMI_SIZE", "5"}, {"MPI_LOCALNRANKS", "2"}}) ==
         "server 0, meets in the folder (PMI_RANK: rank 1 of 5)");
   CHECK(described({{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "5"}, {"SLURM_NNODES", "4"}}) ==
@@ -270,7 +270,7 @@ TEST_CASE("ranks: if their number is wrong, the message says how many to start")
   CHECK(contains(refusal({{"SLURM_PROCID", "1"}}), "SLURM_NTASKS is not set, but SLURM_PROCID is"));
 }
 
-TEST_CASE("what a user has set takes precedence over what a launcher has set") {
+TEST_CASE("findRole: variables of the user take precedence over those of a launcher") {
   kj::Vector<Setting> all;
   auto tf = tfConfig(CHIEF, "\"type\": \"chief\", \"index\": 0");
   CHECK(described(all) == "none");
@@ -290,7 +290,7 @@ TEST_CASE("what a user has set takes precedence over what a launcher has set") {
       "(--job_name=ps");
 }
 
-TEST_CASE("--coordinator is refused if the environment says where the coordinator is") {
+TEST_CASE("--coordinator is refused if the environment has the coordinator's address") {
   CHECK(refusal(dmlc("worker"), {.isCoordinatorGiven = true}) ==
         "leave out --coordinator: the coordinator is at 10.0.0.4:9091 (DMLC_ROLE=worker)");
 }

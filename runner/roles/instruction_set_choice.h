@@ -7,14 +7,13 @@
 
 namespace runner {
 
-// The coordinator's choice, which depends on cluster.instruction_set and on what the workers' hosts
-// have. Levels are those of nn/cpu/instruction_set.h.
+// The coordinator's choice, which depends on cluster.instruction_set and on the levels of the
+// workers' hosts. Levels are those of nn/cpu/instruction_set.h.
 class InstructionSetChoice {
 public:
   // `setting` is "auto" or a level. With "auto", the level is not above `highest`. `workers` is how
-  // many hosts offer what they have: 0 if all workers run on this machine. `before` is the level
-  // of the checkpoint from which the run goes on, which is chosen again. It is empty if the run
-  // begins.
+  // many workers call offer(): 0 if all workers run on this machine. `before` is the level of the
+  // checkpoint from which the run continues. It is chosen again. It is empty if the run begins.
   InstructionSetChoice(kj::StringPtr setting, kj::StringPtr highest, kj::uint workers,
       kj::StringPtr before = nullptr);
   KJ_DISALLOW_COPY(InstructionSetChoice);
@@ -37,15 +36,15 @@ private:
   kj::ForkedPromise<void> known;
 };
 
-// Throws, with the way out, unless a run that has computed with `before` until its checkpoint may
-// go on with `setting`, the value of cluster.instruction_set. `folder` is that of the run. If
-// `before` is empty, the level is not known.
+// Throws, and says what to do, unless a run that has computed with `before` until its checkpoint
+// may continue with `setting`, the value of cluster.instruction_set. `folder` is that of the run.
+// If `before` is empty, the level is not known.
 void requireSameInstructionSet(kj::StringPtr setting, kj::StringPtr before, kj::StringPtr folder);
 
 // Returns the text of the resolved experiment `resolved` with `level` in place of "auto". If the
-// precision is "auto", a comment says what that stands for on this level. The value stays, because
-// an experiment with another precision is another experiment. If `level` is "auto" itself, changes
-// nothing.
+// precision is "auto", adds a comment with the precision that it stands for on this level. The
+// value stays, because an experiment with another precision is another experiment. If `level` is
+// "auto" itself, changes nothing.
 kj::String withInstructionSet(kj::StringPtr resolved, kj::StringPtr level);
 
 }  // namespace runner

@@ -15,7 +15,7 @@ struct Loop {
   kj::WaitScope scope{loop};
 };
 
-TEST_CASE("auto is decided when all workers have joined, and is a level that all of them have") {
+TEST_CASE("InstructionSetChoice: auto is decided when all workers have joined") {
   for (auto first: {"avx2"_kj, "avx512"_kj, "avx512_amx"_kj}) {
     for (auto second: {"avx2"_kj, "avx512"_kj, "avx512_amx"_kj}) {
       Loop loop;
@@ -32,7 +32,7 @@ TEST_CASE("auto is decided when all workers have joined, and is a level that all
   }
 }
 
-TEST_CASE("auto does not choose AMX where it changes nothing") {
+TEST_CASE("InstructionSetChoice: auto does not choose AMX if AMX changes nothing") {
   Loop loop;
   InstructionSetChoice choice("auto", "avx512", 1);
   choice.offer("worker 0 on node1", "avx512_amx");
@@ -48,7 +48,7 @@ TEST_CASE("a host without AMX takes part in a job with AMX, but one without AVX-
   CHECK(KJ_REQUIRE_NONNULL(choice.level()) == "avx512_amx");
 }
 
-TEST_CASE("auto is decided at once if all workers run on this machine") {
+TEST_CASE("InstructionSetChoice: auto is decided immediately if all workers run on this machine") {
   Loop loop;
   InstructionSetChoice choice("auto", "avx512_amx", 0);
   choice.whenKnown().wait(loop.scope);
@@ -70,7 +70,7 @@ TEST_CASE("a worker whose host lacks the named instruction set is refused and to
   CHECK(KJ_REQUIRE_NONNULL(less.level()) == "avx2");
 }
 
-TEST_CASE("a run that goes on keeps its level, and refuses a host without it, in these words") {
+TEST_CASE("InstructionSetChoice: a resumed run keeps its level, and refuses a host without it") {
   for (auto setting: {"auto"_kj, "avx512"_kj}) {
     Loop loop;
     InstructionSetChoice choice(setting, "avx512_amx", 2, "avx512");
@@ -86,7 +86,8 @@ TEST_CASE("a run that goes on keeps its level, and refuses a host without it, in
   }
 }
 
-TEST_CASE("a run goes on with the level of its checkpoint or auto, but with no other level") {
+TEST_CASE(
+    "a run can be resumed with the level of its checkpoint or auto, but with no other level") {
   requireSameInstructionSet("avx512", "avx512", "runs/x/1");
   requireSameInstructionSet("auto", "avx512", "runs/x/1");
   requireSameInstructionSet("avx2", "", "runs/x/1");

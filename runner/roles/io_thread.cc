@@ -14,10 +14,10 @@ namespace runner {
 
 namespace {
 
-// Of the final weights, in one piece: 256 MiB.
+// The floats of the final weights in one message: 256 MiB.
 constexpr size_t PIECE_FLOATS = 64 << 20;
 
-// How long a worker may go on with a piece of its own work when its job is over.
+// How long a worker may take to finish a piece of its own work after its job is over.
 constexpr auto HANGING_AFTER = 5 * kj::SECONDS;
 
 capnp::Data::Reader dataOf(kj::ArrayPtr<const float> values) {
@@ -26,7 +26,7 @@ capnp::Data::Reader dataOf(kj::ArrayPtr<const float> values) {
 
 }  // namespace
 
-// Answers the coordinator for a worker. On the io thread.
+// Handles the coordinator's calls to a worker. On the io thread.
 class IoThread::WorkerCalls final: public MemberCalls {
 public:
   explicit WorkerCalls(const StopPoint& stops): stops(stops) {}
@@ -126,8 +126,8 @@ struct IoThread::Loop {
   }
   KJ_DISALLOW_COPY(Loop);
 
-  // The job is over. A compute thread that waits for other roles learns of that, but not one that
-  // hangs.
+  // The job is over. A compute thread that waits for other roles notices that, but one that hangs
+  // does not.
   kj::Promise<void> endIfHanging(
       const LiveProgress& progress, void (*end)(kj::StringPtr), kj::String reason) {
     uint64_t work = progress.work;
@@ -163,7 +163,7 @@ IoThread::IoThread(const LoadedExperiment& loaded, const RoleOptions& options,
     return;
   }
   thread = kj::heap<kj::Thread>([this, &loaded, &options, limits, &progress]() {
-    // Goes to the compute thread, which would otherwise wait for the loop for ever.
+    // Passes the exception to the compute thread, which would otherwise wait for the loop forever.
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { main(loaded, options, limits, progress); })) {
       begun.lockExclusive()->failure = kj::mv(*e);
     }
@@ -203,7 +203,7 @@ T IoThread::onLoop(kj::Function<kj::Promise<T>(Loop&)> call) {
   Loop& there = getLoop();
   return runThere(there, [&]() -> kj::Promise<T> {
     auto over = there.ended.addBranch().then([]() -> kj::Promise<T> { return kj::NEVER_DONE; });
-    // All calls go to the coordinator. If the coordinator is gone, `ended` says so in plain words.
+    // All calls go to the coordinator. If it was lost, `ended` rejects with a plainer message.
     auto answered = call(there).catch_([&there](kj::Exception&& e) -> kj::Promise<T> {
       if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
       return there.ended.addBranch().then(
@@ -235,7 +235,7 @@ void IoThread::start(kj::Maybe<rpc::RemoteStore&> store, const rpc::Transport& t
             auto addresses = KJ_MAP(address, response.getShards()) {
               return rpc::ServerAddress{kj::str(address.getTcp()), kj::str(address.getLocal())};
             };
-            // Each reading of the list counts against the limit of a message.
+            // Each access to the list counts against the reader's traversal limit.
             auto all = response.getNames();
             KJ_REQUIRE(all.size() == addresses.size());
             auto names = KJ_MAP(i, kj::indices(addresses)) {
@@ -299,7 +299,7 @@ kj::Maybe<kj::Array<kj::byte>> IoThread::enter() {
           return fetchPart(membership.session(), {Part::WORKER, rank});
         });
     auto fetched = entered.then([](kj::Array<kj::byte> part) { return Bytes(kj::mv(part)); });
-    // If the coordinator is gone, `ended` says so in plain words.
+    // If the coordinator was lost, `ended` rejects with a plainer message.
     return over.exclusiveJoin(neverIfLost(kj::mv(fetched)));
   });
 }
@@ -317,7 +317,7 @@ void IoThread::send(uint64_t step, Part kind, SavedPart part) {
               return sendPart(there.membership->session(), step, name, kj::mv(part));
             })
             .eagerlyEvaluate([](kj::Exception&&) {
-              // `ended` says why.
+              // `ended` rejects with the reason.
             });
   });
 }
@@ -344,8 +344,8 @@ void IoThread::runStore(Loop& here, rpc::RemoteStore& store, kj::Array<kj::Strin
   };
   auto running = store.run({kj::mv(names), kj::mv(connect), provider.getTimer(), patience,
       here.shard.map([](rpc::ServedShard& own) { return own.service; }), since});
-  // If the coordinator is lost, the store may wait for something that never comes.
-  // The store must hear of it before exclusiveJoin() cancels its work.
+  // If the coordinator is lost, the store may wait for something that never comes. The store must
+  // learn of the loss before exclusiveJoin() cancels its work.
   auto watch = here.ended.addBranch()
                    .then([]() {}, [&store](kj::Exception&& e) { store.fail(kj::mv(e)); })
                    .eagerlyEvaluate(nullptr);
@@ -392,7 +392,7 @@ void IoThread::leave() {
   runThere(there, [&]() {
     auto left = there.sending.then(
         [&there]() { return there.membership->session().leaveRequest().send().ignoreResult(); });
-    // A job that cannot go on without this worker ends.
+    // If the job cannot continue without this worker, it ends.
     return left.exclusiveJoin(there.ended.addBranch()).catch_([](kj::Exception&&) {});
   });
 }
@@ -425,8 +425,8 @@ void IoThread::finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const f
       list.set(i, dataOf(parameters.slice(begin, end)));
     }
     request.setStatistics(dataOf(statistics));
-    // The end of the job says more than the answer. If this process was stopped meanwhile, the
-    // coordinator has sent both and has left, and the connection may break before the answer is
+    // The end of the job counts for more than the answer. If this process was stopped meanwhile,
+    // the coordinator has sent both and has left, and the connection may break before the answer is
     // read.
     auto refused =
         there.sending

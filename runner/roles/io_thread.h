@@ -18,8 +18,8 @@
 
 namespace runner {
 
-// Joins the job at once. The compute thread calls the methods, and they wait for the io thread. If
-// the job has failed, they throw the reason.
+// The io thread, which starts to join the job immediately. The compute thread calls the methods,
+// which wait for the io thread. If the job has failed, they throw the reason.
 class IoThread {
 public:
   // All arguments must outlive this object.
@@ -32,15 +32,15 @@ public:
   // Makes the shard that a worker holds. Called on the io thread.
   using MakeShard = kj::Function<rpc::ServedShard(kj::UnixEventPort& port)>;
 
-  // Waits until the job is joined. Returns what this worker kept when the run was saved, if the run
-  // goes on from a checkpoint.
+  // Waits until the job is joined. Returns the saved state of this worker if the run continues from
+  // a checkpoint. Otherwise null.
   kj::Maybe<kj::Array<kj::byte>> savedPart();
 
-  // Whether the job goes on without this worker until it has called enter(). Waits until the job is
+  // Whether the job runs without this worker until it has called enter(). Waits until the job is
   // joined.
   bool enters();
-  // Becomes a member of the job, at a step before which all others stop. Returns what the first
-  // member has kept at that step. Null if the job is over before.
+  // Becomes a member of the job, at a step before which all others stop. Returns the state of the
+  // first member at that step. Null if the job ends before.
   kj::Maybe<kj::Array<kj::byte>> enter();
 
   // Waits until every role has joined. From then on `store`, if there is one, talks to the servers
@@ -60,26 +60,26 @@ public:
   MeetingOutcome meet(uint epoch, uint64_t step, MeetingPoint point, const nn::BatchResult& result,
       kj::ArrayPtr<const float> statistics,
       kj::ArrayPtr<const nn::ConfusionCell> confusion = nullptr);
-  // Where the coordinator wants this worker to stop, to be saved.
+  // Where the coordinator has asked this worker to stop, to be saved.
   const StopPoint& stopPoint() const { return stops; }
   // At a step where this worker has agreed to stop: waits until it is decided whether it is saved
   // there.
   bool isToBeSaved(uint64_t step);
-  // Sends what this worker has kept at `step` to the coordinator, or the best weights, while the
-  // caller goes on. Everything arrives in order, and before finish().
+  // Sends this worker's state at `step`, or the best weights, to the coordinator while the caller
+  // continues. Everything arrives in order, and before finish().
   void send(uint64_t step, Part kind, SavedPart part);
-  // Waits until all that was handed to send() has arrived. Another worker may begin with it.
+  // Waits until everything passed to send() has arrived. Another worker may begin with it.
   void awaitSent();
-  // Leaves the job between two steps, when all pushes were answered. Returns when the others go on,
-  // or the job has ended because they cannot. The caller then ends the process.
+  // Leaves the job between two steps, when all pushes were answered. Returns when the other workers
+  // continue, or when the job has ended because they cannot. The caller then ends the process.
   void leave();
   // Calls Membership::tellFailure() once the job is joined, and waits at most a second for that.
-  // Throws if the thread never began to talk.
+  // Throws if the thread has failed to start.
   kj::String tellFailure(const kj::Exception& failure);
   // Returns Membership::clockAhead().
   kj::Duration clockAhead();
   // Tells the coordinator that this worker has finished. Rank 0 passes the weights, the others
-  // nothing. Returns when the whole job is over. The store must not be used any more.
+  // nothing. Returns when the whole job is over. Do not use the store after that.
   void finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
 
 private:
@@ -94,7 +94,7 @@ private:
   static void runStore(Loop& loop, rpc::RemoteStore& store, kj::Array<kj::String> names,
       kj::Array<rpc::ServerAddress> addresses, const rpc::Transport& transport,
       rpc::MessageLimits limits, kj::Duration patience, uint64_t since);
-  // Waits until the loop is ready. Throws if it never will be.
+  // Waits until the loop is ready. Throws if it failed to start.
   Loop& getLoop();
   // Runs `call` on the io thread. Waits for its promise, or for the end of the job if that comes
   // first.
@@ -104,7 +104,7 @@ private:
   template <typename Call>
   auto runThere(Loop& there, Call&& call);
 
-  // How the compute thread finds the loop: the loop once it is ready, or why it never will be.
+  // What the compute thread receives: the loop once it is ready, or why it failed to start.
   struct Start {
     kj::Maybe<Loop&> loop;
     kj::Maybe<kj::Exception> failure;

@@ -51,7 +51,7 @@ LastPushes lastPushesOf(kj::ArrayPtr<const SliceRun::Reader> pushed, uint64_t sl
   kj::Vector<rpc::SliceId> held;
   for (auto& run: pushed) {
     if (run.getSteps() == step) continue;
-    // A worker begins a step when everything of the last one is answered.
+    // A worker begins a step only after all its pushes of the previous step were answered.
     KJ_REQUIRE(run.getSteps() == step + 1, "a worker pushed two steps at once", run.getSteps());
     for (auto id = run.getBegin(); id < run.getEnd(); id++) held.add(id);
   }

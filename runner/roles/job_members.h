@@ -1,4 +1,5 @@
-// runner/roles/job_members.h: which workers are members of a job, and how they have changed.
+// runner/roles/job_members.h: which workers are members of a job, and how the membership has
+// changed.
 #pragma once
 
 #include <kj/array.h>
@@ -24,10 +25,10 @@ public:
   // Returns all changes of the members since the beginning of the run, in the order in which they
   // became known.
   kj::ArrayPtr<const io::MemberChange> changes() const { return all; }
-  // Returns the step from which on, at the latest, the present members divide the records.
+  // Returns the step from which the present members divide the records, at the latest.
   uint64_t settledAt() const;
 
-  // Whether somebody who is no member any more has pushed a part of step `step`, or of a later one.
+  // Whether a former member has pushed a part of step `step`, or of a later one.
   bool havePushed(uint64_t step) const;
 
   // Throws if the change does not fit the members.
@@ -46,9 +47,9 @@ struct LastPushes {
   uint64_t step;
   kj::Array<rpc::SliceId> held;  // the slices of its push of that step, in ascending order
 };
-// Returns how far the pushes of a worker went, from what the servers have answered: `pushed` says
-// how many steps the worker has pushed of each of the `slices` slices, in any order. Throws if the
-// answers contradict each other or the protocol.
+// Returns how far the pushes of a worker went, from the servers' answers: `pushed` says how many
+// steps the worker has pushed of each of the `slices` slices, in any order. Throws if the answers
+// contradict each other or the protocol.
 LastPushes lastPushesOf(kj::ArrayPtr<const SliceRun::Reader> pushed, uint64_t slices);
 
 // Returns ascending numbers as text: "0-3,7".
@@ -61,7 +62,7 @@ kj::Maybe<kj::Array<uint>> parseRanges(kj::StringPtr text);
 void setChange(Event::Membership::Builder event, const io::MemberChange& change,
     kj::ArrayPtr<const rpc::SliceId> held);
 io::MemberChange changeOf(uint rank, Event::Membership::Reader event);
-// Convert changes to the form in which they travel in messages, and back.
+// Convert changes to messages and back.
 void setChanges(
     capnp::List<MemberChange>::Builder target, kj::ArrayPtr<const io::MemberChange> changes);
 kj::Array<io::MemberChange> changesOf(capnp::List<MemberChange>::Reader changes);

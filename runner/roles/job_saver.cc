@@ -15,15 +15,15 @@ namespace runner {
 
 namespace {
 
-// How often the workers are asked to stop, each time at a step further ahead.
+// How many times the workers are asked to stop. Each request names a later step.
 constexpr uint ATTEMPTS = 8;
 
-// What the workers that are still there have answered to stopAt().
+// The answers to stopAt() from the workers that have not been lost.
 struct Answers {
   kj::Vector<Member::Client> present, agreed;
-  bool epochEnds = false;  // for one of them, before that step
+  bool epochEnds = false;  // for at least one of them, the epoch ends before that step
   bool haveBegun = true;   // all of them
-  uint64_t furthest = 0;   // how many steps one of them has begun
+  uint64_t furthest = 0;   // the most steps that one of them has begun
 
   bool allAgree() const { return agreed.size() == present.size(); }
 };
@@ -212,7 +212,7 @@ bool JobSaver::abandon(uint rank) {
 }
 
 void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {
-  // Checkpoints come in order, so an older one that was not given up is whole.
+  // Checkpoints are written in order, so an older one that was not given up is complete.
   KJ_IF_MAYBE(step, abandoned) {
     if (piece.getStep() <= *step && !gathers(piece.getStep())) return;
   }
@@ -221,8 +221,8 @@ void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {
       piece.getStep(), now.point.step);
   for (auto& part: now.parts) {
     if (!(part.name == name)) continue;
-    // Values, their optimizer's state and what compression keeps: a few arrays. In some modes, a
-    // shard also keeps values or gradients of each worker.
+    // A part holds a few arrays: values, their optimizer's state, and the state of compression. In
+    // some modes, a shard also keeps values or gradients of each worker.
     uint64_t arrays = 64 + 4 * experiment.cluster.seats();
     part.take(
         piece, arrays * (graph.parameters + graph.statisticsSize) * sizeof(float) + (64 << 20));
@@ -255,7 +255,7 @@ void JobSaver::writeIfWhole() {
           .eagerlyEvaluate(nullptr);
 }
 
-// Returns what the thread writes. It refers to memory of this object.
+// Returns the files that the thread writes. They refer to memory of this object.
 kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
   kj::Vector<CheckpointFile> files;
   heads.clear();
@@ -276,7 +276,7 @@ kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
       auto& tensors = contents.tensors;
       auto statistics = floatsIn(tensors, "program.statistics", graph.statisticsSize);
       for (auto i: kj::indices(sums)) sums[i] += statistics[i];
-      // The first worker has them. Workers come before shards.
+      // The first worker's part has them. Workers come before shards.
       if (workers++ == 0 && tensors.size() > 0 && tensors.back().name == SENT_PARAMETERS) {
         parameters = floatsIn(tensors, SENT_PARAMETERS, graph.parameters);
       }
@@ -306,7 +306,7 @@ kj::Array<CheckpointFile> JobSaver::filesOf(const Gathering& now) {
 // Returns the parameters in their order, slice by slice, from the parts of the shards.
 kj::Vector<kj::ArrayPtr<const kj::byte>> JobSaver::parametersIn(const Gathering& now) const {
   auto placement = placementOf(experiment, graph);
-  kj::Vector<kj::ArrayPtr<const float>> left;  // by shard: the values that are still to be added
+  kj::Vector<kj::ArrayPtr<const float>> left;  // by shard: the values that have not been added yet
   for (uint shard: kj::indices(placement.shards)) {
     uint64_t size = 0;
     for (auto id: placement.shards[shard]) size += placement.slices[id].size;

@@ -1,5 +1,5 @@
-// runner/roles/job_saver.h: lets the workers of a job stop at one step, gathers what all roles
-// keep, and writes checkpoints.
+// runner/roles/job_saver.h: stops the workers of a job at a common step, gathers the state of all
+// roles, and writes checkpoints.
 #pragma once
 
 #include <kj/async.h>
@@ -18,14 +18,14 @@
 
 namespace runner {
 
-// On the coordinator's thread. A second thread writes, while the job goes on.
+// Runs on the coordinator's thread. A second thread writes the files while the job continues.
 class JobSaver {
 public:
   // A checkpoint that is on disk.
   struct Saved {
     uint64_t bytes;
-    double seconds;        // since all workers stood still
-    double stood_seconds;  // for which they stood still
+    double seconds;        // since all workers had stopped
+    double stood_seconds;  // how long they were stopped
   };
   // How an attempt at `point` ended: with a checkpoint, or with the reason why it could not be
   // written.
@@ -43,16 +43,16 @@ public:
   // All workers have met at the end of an epoch. The next one begins without a stop: see StopPoint.
   void endEpoch();
 
-  // Whether the workers were asked to stop at a step that they have not come to.
+  // Whether the workers were asked to stop at a step that they have not reached yet.
   bool hasAsked() const { return asked != nullptr; }
-  // Whether a checkpoint is asked for, gathered or written.
+  // Whether a checkpoint is being requested, gathered or written.
   bool isBusy() const { return asked != nullptr || gathering != nullptr; }
   // Whether the workers are to be saved before the first step of the next epoch: this epoch was too
   // short, or a worker waits to join.
   bool isForNextEpoch() const { return nextEpoch; }
   // Returns isForNextEpoch(), and resets it.
   bool takeNextEpoch();
-  // Lets the workers stop at the beginning of the next epoch.
+  // Makes the workers stop at the beginning of the next epoch.
   void stopAtNextEpoch() { nextEpoch = true; }
 
   // Asks the workers to stop soon. At least one of them has made `furthest` steps. Resolves when
@@ -61,15 +61,16 @@ public:
   // meanwhile (its calls reject with DISCONNECTED) need not agree.
   kj::Promise<void> ask(kj::Array<Member::Client> workers, uint64_t furthest);
 
-  // All workers, `ranks`, stand still at `point`. Resolves when they may go on: when `shards`, the
-  // roles that hold shards, have copied these.
+  // All workers, `ranks`, have stopped at `point`. Resolves when they may continue: when `shards`,
+  // the roles with shards, have copied their shards.
   kj::Promise<void> gather(
       SavedPoint point, kj::Array<uint> ranks, kj::Array<Member::Client> shards);
-  // All workers stand still at `step`, but there will be no checkpoint.
+  // All workers have stopped at `step`, but there will be no checkpoint.
   void giveUp(uint64_t step);
   // Takes a piece of a part: see Session.savePart() in job.capnp. Throws if it is not the next one.
   void take(PartName name, Session::SavePartParams::Reader piece);
-  // Returns the part of worker `rank`. Null unless it is whole, and being gathered or written.
+  // Returns the part of worker `rank`. Null unless it is complete, and its checkpoint is being
+  // gathered or written.
   kj::Maybe<kj::ArrayPtr<const kj::byte>> partOf(uint rank) const;
   // Worker `rank` was lost. Gives up the checkpoints that still lack its part. These may be the one
   // that is being gathered and the one that waits for its turn. Returns whether there was any.
@@ -88,7 +89,7 @@ private:
   };
 
   kj::Promise<void> ask(kj::Array<Member::Client> workers, uint64_t furthest, uint attempt);
-  // The workers have come to `step`, where they may have been asked to stop.
+  // The workers have reached `step`, where they may have been asked to stop.
   void forgetAskedUpTo(uint64_t step);
   void writeIfWhole();
   void end();
@@ -102,8 +103,8 @@ private:
   kj::Timer& timer;
   const kj::Maybe<const OneThread&> oneThread;
   Outcome outcome;
-  // Where the workers were asked to stop, until they stand still there, or have not agreed.
-  // Meanwhile, they may be saved at an earlier step.
+  // The step at which the workers were asked to stop. Null again once they have stopped there or
+  // have not agreed. In between, they may be saved at an earlier step.
   kj::Maybe<uint64_t> asked;
   bool isAsking = false;  // ask() has not resolved
   bool nextEpoch = false;
@@ -112,7 +113,7 @@ private:
   kj::Maybe<uint64_t> next;
   kj::Maybe<uint64_t> abandoned;  // the step of the last checkpoint that will not be written
   GrowingFiles logs;              // of the run's folder
-  // Of the checkpoint that is being written: what stands in front of the values of its files.
+  // The headers of the files of the checkpoint that is being written.
   kj::Vector<kj::Array<kj::byte>> heads;
   kj::Array<float> meanStatistics;
   rpc::WaitList waiting;  // for whenIdle()

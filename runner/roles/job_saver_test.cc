@@ -19,7 +19,7 @@ namespace {
 
 using tests::contains;
 
-// What a worker of the test has heard and done.
+// The calls that a worker of the test has received, and its state.
 struct Heard {
   StopPoint stops;
   kj::Vector<uint64_t> asked, saves, leaves;  // steps: asked for, decided to save, or not to
@@ -276,7 +276,7 @@ TEST_CASE("JobSaver: asks for a step further ahead if a worker has begun the fir
   CHECK(kj::str(job.workers[0].asked) == "6, 54");
   CHECK(kj::str(job.workers[0].leaves) == "6");
   CHECK(kj::str(job.workers[0].saves) == "54");
-  // Only those who have agreed hear what was decided.
+  // Only workers that have agreed are told the decision.
   CHECK(job.workers[1].leaves.size() == 0);
   CHECK(kj::str(job.workers[1].saves) == "54");
 }
@@ -312,7 +312,7 @@ TEST_CASE("JobSaver: forgets a stop that the workers do not come to, because the
 
 TEST_CASE("JobSaver: saves nothing before every worker has begun its first epoch") {
   TestSaver job("early");
-  // A worker that still makes its program.
+  // A worker that is still making its program.
   job.workers[1].stops.beginEpoch(0, 0);
   job.begin(0, 1);
   job.ask(0).wait(job.io.waitScope);
@@ -381,7 +381,7 @@ TEST_CASE("JobSaver: refuses pieces of parts that do not fit") {
   CHECK_THROWS(job.take(first, 8, 300, 300, bytes));
 }
 
-TEST_CASE("JobSaver: refuses a part without the array that the weights are made of") {
+TEST_CASE("JobSaver: refuses a part that lacks the array for the weights") {
   TestSaver job("arrays");
   job.gather(8);
   auto wrong = kj::runCatchingExceptions([&]() { job.takeAll(8, 1); });

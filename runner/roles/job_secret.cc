@@ -19,7 +19,7 @@ namespace {
 constexpr kj::StringPtr VARIABLE = "RUNNER_SECRET_FILE"_kj;
 constexpr size_t DIGITS = 2 * rpc::Secret::BYTES;
 
-// Text in memory that is overwritten when it goes.
+// Text whose memory is overwritten when it is destroyed.
 struct Line {
   char text[DIGITS + 2] = {};
   size_t size = 0;
@@ -61,7 +61,8 @@ rpc::Secret secretOfUser() {
   }
   kj::AutoCloseFd file(raw);
   requirePrivate(file, path, kj::str(" (", VARIABLE, ")"));
-  // So that a pipe is read to its end. Opening one must not wait for somebody who writes.
+  // Reads block again, so that a pipe is read to its end. Only opening a pipe must not wait for a
+  // writer.
   ::fcntl(file, F_SETFL, 0);
   Line line;
   line.read(file);

@@ -75,7 +75,7 @@ TEST_CASE("secretOfUser: refuses a file without a valid secret, and says how to 
   CHECK(contains(refusal(), "holds no secret"));
 }
 
-TEST_CASE("secretOfUser: reads a file as kubelet mounts it, behind links and for reading only") {
+TEST_CASE("secretOfUser: reads a file as kubelet mounts it, through links and read-only") {
   auto digits = rpc::Secret::random().digits();
   auto volume = tests::newFolder();
   KJ_SYSCALL(::mkdir(kj::str(volume, "/..1").cStr(), 0755));
@@ -88,7 +88,7 @@ TEST_CASE("secretOfUser: reads a file as kubelet mounts it, behind links and for
   ::unsetenv("RUNNER_SECRET_FILE");
 }
 
-TEST_CASE("secretOfUser: a file that is not there is named") {
+TEST_CASE("secretOfUser: a missing file is named") {
   ::setenv("RUNNER_SECRET_FILE", "/nowhere/secret", true);
   CHECK(contains(refusal(), "/nowhere/secret (RUNNER_SECRET_FILE) cannot be read: No such file"));
   ::unsetenv("RUNNER_SECRET_FILE");

@@ -50,7 +50,7 @@ uint64_t JoiningWorker::fetchSaved() {
   enters = ioThread->enters();
   KJ_IF_MAYBE(part, ioThread->savedPart()) {
     saved = kj::mv(*part);
-    // The devices have not chosen theirs yet.
+    // The devices have not chosen their instructions yet.
     nn::wantPlans(KJ_MAP(note, notesIn(saved)) {
       return nn::ChosenPlan{kj::mv(note.name), kj::mv(note.text)};
     });

@@ -1,4 +1,5 @@
-// runner/roles/joining_worker.h: a worker that joins its job, before it has anything to train with.
+// runner/roles/joining_worker.h: a worker that joins its job before it has made its program,
+// batches and store.
 #pragma once
 
 #include "runner/experiment/model_facts.h"
@@ -12,17 +13,17 @@ struct JoiningWorker {
   // Both arguments must outlive it.
   JoiningWorker(const LoadedExperiment& loaded, const RoleOptions& options);
 
-  // Fixes the instructions of this process, before its program is made. Asks the coordinator unless
-  // the file names what this machine has.
+  // Sets the level of instructions of this process, before its program is made. Asks the
+  // coordinator unless the file names a level that this machine has.
   void chooseInstructionSet(const LoadedExperiment& loaded);
-  // Fetches what this worker kept when the run was saved, if the run goes on from a checkpoint.
-  // Returns the number of its first step. Throws if the part lacks it.
+  // Fetches the saved state of this worker if the run continues from a checkpoint. Returns the
+  // number of its first step. Throws if the part lacks this number.
   uint64_t fetchSaved();
 
   const ModelFacts facts;
   LiveProgress progress;
   kj::Array<kj::byte> saved;  // empty: the run begins, or the worker enters
-  bool enters = false;        // the job goes on without this worker until it enters
+  bool enters = false;        // the job runs without this worker until it enters
   kj::Own<IoThread> ioThread;
 };
 

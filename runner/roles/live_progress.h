@@ -1,5 +1,5 @@
-// runner/roles/live_progress.h: what a worker's compute thread does, for the heartbeats that its io
-// thread sends.
+// runner/roles/live_progress.h: the progress of a worker's compute thread, for the heartbeats of
+// its io thread.
 #pragma once
 
 #include <kj/common.h>

@@ -1,5 +1,5 @@
-// runner/roles/meeting.h: lets all workers meet at one point of the run, and adds up what they
-// bring.
+// runner/roles/meeting.h: lets all workers meet at one point of the run, and adds up their
+// contributions.
 #pragma once
 
 #include <kj/array.h>
@@ -14,7 +14,7 @@ namespace runner {
 
 using kj::uint;
 
-// What one worker brings to a meeting.
+// One worker's contribution to a meeting.
 struct Contribution {
   nn::BatchResult sums;
   kj::Array<float> statistics;  // its moving statistics
@@ -22,19 +22,19 @@ struct Contribution {
   kj::Array<nn::ConfusionCell> confusion = nullptr;
 };
 
-// What a worker gets from a meeting.
+// The result of a meeting for one worker.
 struct MeetingOutcome {
   nn::BatchResult sums;         // the sum of all contributions
   kj::Array<float> statistics;  // their mean, weighted by images
   bool stopsNext = false;       // see `stopNext` in job.capnp
-  // Which part of how many this worker validates next.
+  // The worker validates part `part` of `parts` next.
   uint part = 0;
   uint parts = 1;
   bool again = false;  // all validate again, or make more steps before the epoch ends
 };
 
 // The meetings of a job, one after the other. Only one meeting is open at a time, because no worker
-// leaves before all are there. For one thread.
+// leaves before all have arrived. For one thread.
 class Meeting {
 public:
   // All of `workers` ranks are members at first.
@@ -42,17 +42,17 @@ public:
 
   // Brings the contribution of worker `rank`, a member. The promise resolves at end(). Throws if
   // the others meet at another point of the run or bring another number of statistics, or if the
-  // worker is there already.
+  // worker has already joined this meeting.
   kj::Promise<void> join(
       uint rank, uint epoch, uint64_t step, MeetingPoint point, Contribution contribution);
-  // Whether all members are there.
+  // Whether all members have arrived.
   bool isFull() const { return full; }
   // The point at which the workers meet, or met last.
   MeetingPoint point() const { return place; }
   uint presentEpoch() const { return epoch; }
   uint64_t presentStep() const { return step; }
-  // Returns what worker `rank` gets from the last meeting that was full. The contributions are
-  // added in the order of ranks, in whatever order the workers arrived.
+  // Returns the result of the last full meeting for worker `rank`. The contributions are added in
+  // the order of ranks, in whatever order the workers arrived.
   MeetingOutcome outcomeOf(uint rank) const;
   // Whether all workers meet at this point again.
   bool repeats() const { return result.again; }
@@ -62,12 +62,12 @@ public:
   void stopNext() { result.stopsNext = true; }
   // Tells the workers to make more steps and to meet again. Call it before end().
   void repeat() { result.again = true; }
-  // Lets all workers go on. Call when the meeting is full.
+  // Lets all workers continue. Call it when the meeting is full.
   void end();
 
-  // Worker `rank` is no longer a member. What it has brought to a meeting that is not full does not
-  // count, except a part of the validation that it has finished. Returns whether the meeting became
-  // full because the worker has left.
+  // Worker `rank` is no longer a member. Its contribution to a meeting that is not full does not
+  // count, unless it is a finished part of the validation. Returns whether the meeting became full
+  // because the worker has left.
   bool leave(uint rank);
   // Worker `rank` is a member from the next meeting on.
   void enter(uint rank);
@@ -88,10 +88,10 @@ private:
   uint epoch = 0;
   uint64_t step = 0;
   MeetingPoint place = MeetingPoint::TRAINED;
-  size_t statistics = 0;    // how many each worker brings
+  size_t statistics = 0;    // how many each worker contributes
   kj::Array<Place> places;  // by rank
   uint members;
-  uint present = 0;  // members that are there
+  uint present = 0;  // members that have arrived
   bool full = false;
   MeetingOutcome result;  // without the part of a worker
   kj::Array<nn::ConfusionCell> cells;

@@ -82,7 +82,7 @@ TEST_CASE("Meeting: parts that are validated again because a worker was lost cou
   CHECK(confusionOf(meeting) == "0>0:5 1>1:4 ");
 }
 
-TEST_CASE("Meeting: refuses workers at another point of the run, and one that is there already") {
+TEST_CASE("Meeting: refuses workers at another point of the run, and one that has already joined") {
   kj::EventLoop loop;
   kj::WaitScope scope(loop);
   Meeting meeting(3);

@@ -15,7 +15,7 @@ using kj::uint;
 // Throws, for the user, if the run in `folder` had a worker `rank` that is not below `seats`.
 void requireSeat(const RunFolder& folder, uint rank, uint seats);
 
-// The losses and joins that the events of a run tell. Immutable.
+// Which workers a run has lost and which have joined, according to its events. Immutable.
 class MemberPlan {
 public:
   // A worker that was lost, or has left.

@@ -26,7 +26,8 @@ namespace {
 // Receives the calls of the coordinator.
 class MemberServer final: public Member::Server {
 public:
-  // `sayEpochs`: says of whom each epoch is trained. Empty: nobody reads it.
+  // `sayEpochs` begins the line that each epoch prints: "<sayEpochs>: epoch 3 is trained". Empty:
+  // prints nothing.
   MemberServer(kj::Own<kj::PromiseFulfiller<void>> ended, MemberCalls& calls, kj::String sayEpochs)
       : ended(kj::mv(ended)), calls(calls), sayEpochs(kj::mv(sayEpochs)) {}
 
@@ -60,7 +61,7 @@ public:
 
   kj::Promise<void> fenceWorker(FenceWorkerContext context) override {
     auto pushed = calls.fenceWorker(context.getParams().getRank());
-    // Consecutive slices with as many steps share an entry.
+    // Consecutive slices with the same number of steps share an entry.
     kj::Vector<kj::ArrayPtr<const rpc::Shard::SliceSteps>> runs;
     for (size_t begin = 0; begin < pushed.size();) {
       size_t end = begin + 1;
@@ -110,7 +111,7 @@ kj::Exception lost(kj::StringPtr coordinator, kj::StringPtr how) {
 
 constexpr kj::StringPtr DUMB = " does not answer"_kj;
 
-// Between two sentences about roles that are missing.
+// The pause between two messages about missing roles.
 constexpr auto PAUSE = 10 * kj::SECONDS;
 
 kj::Exception gone(kj::StringPtr coordinator) {
@@ -172,8 +173,8 @@ public:
           auto boot = thisBoot();
           sharesMachine = boot.size() > 0 && response.getBoot() == boot;
           // The coordinator notices a silent role by missing heartbeats. A role notices a silent
-          // coordinator by its connection, unless both are on one machine: that connection cannot
-          // break, and a coordinator that is stopped together with its job answers nothing
+          // coordinator by its connection, unless both are on one machine. That connection cannot
+          // break, and a coordinator that is stopped together with its job does not answer
           // meanwhile.
           if (!sharesMachine) peer.breakOnSilence(silence);
           lastHeard = running.passed();
@@ -198,12 +199,12 @@ public:
     auto left = peer.onDisconnect().then([this]() {
       return kj::evalLast([this]() { kj::throwFatalException(gone(coordinator)); });
     });
-    // The coordinator may have sent the end of the job before it left. `left` waits until that is
-    // read.
+    // The coordinator may have sent the end of the job before it left. `left` waits until this
+    // message is read.
     auto beats = beating.catch_([](kj::Exception&& e) -> kj::Promise<void> {
       bool isGone = e.getType() == kj::Exception::Type::DISCONNECTED && !rpc::isOfOtherEnd(e);
       if (isGone) return kj::NEVER_DONE;
-      // The job may go on without this role, which was stopped for a while.
+      // The job may continue without this role, which was stopped for a while.
       return kj::evalLast([e = kj::mv(e)]() mutable { kj::throwFatalException(kj::mv(e)); });
     });
     // A coordinator that leaves drops our Member too. `left` explains it better.
@@ -221,11 +222,11 @@ public:
     auto request = session().reportRequest();
     request.initEvent().initFailed().setReason(reason);
     request.setLostPeer(isOfOther);
-    // Why the coordinator has not taken the report. Null if it has.
+    // Returns why the coordinator has not accepted the report. Null if it has.
     using Problem = kj::Maybe<kj::String>;
     auto taken = request.send().then([](auto&&) -> Problem { return nullptr; },
         [this](kj::Exception&& e) -> Problem {
-          // The job may go on without this role.
+          // The job may continue without this role.
           if (rpc::isOfOtherEnd(e)) return reasonOf(e);
           return kj::str("the coordinator at ", coordinator, COORDINATOR_GONE);
         });
@@ -272,8 +273,8 @@ private:
     });
   }
 
-  // Says for whom this role waits: once a second has passed, and from time to time if others have
-  // come.
+  // Says which roles this role waits for: after a second, and from time to time if others have
+  // joined.
   void sayMissing(kj::StringPtr names) {
     if (beats++ == 0 || names == missing) return;
     auto now = running.passed();
@@ -300,7 +301,7 @@ private:
   const kj::MonotonicClock& clock = kj::systemPreciseMonotonicClock();
   const kj::Duration silence;
   const bool launched;
-  const bool mayLeave;                             // the job may go on without this role
+  const bool mayLeave;                             // the job may continue without this role
   const kj::ArrayPtr<const int> signals;           // see RoleOptions
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;    // of the coordinator, by `running`
   uint64_t beats = 0;                              // answered heartbeats

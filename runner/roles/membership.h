@@ -19,14 +19,12 @@
 
 namespace runner {
 
-// What the coordinator asks of a role: see Member in job.capnp. On the event loop of its
-// membership.
+// The coordinator's calls to a role: see Member in job.capnp. On the event loop of its membership.
 class MemberCalls {
 public:
   virtual ~MemberCalls() noexcept(false) = default;
 
-  // For servers: fills in what the server has counted. The builder lives until the promise
-  // resolves.
+  // For servers: fills in the server's counts. The builder lives until the promise resolves.
   virtual kj::Promise<void> count(Pushes::Builder) { KJ_FAIL_REQUIRE("only servers count pushes"); }
   // For workers.
   virtual StopPoint::Answer stopAt(uint64_t) { KJ_FAIL_REQUIRE("only workers stop"); }
@@ -43,7 +41,8 @@ public:
   virtual void saveShard(uint64_t) { KJ_FAIL_REQUIRE("this role holds no shard"); }
 };
 
-// Resolves to the first of these signals that this process gets. It has captured them.
+// Resolves to the first of these signals that this process receives. The process must have captured
+// them.
 kj::Promise<int> interruption(kj::AsyncIoContext& io, kj::ArrayPtr<const int> signals);
 
 // Lives on an event loop, and as long as the role.
@@ -64,9 +63,9 @@ public:
 
   // Returns the capability through which the role calls the coordinator.
   virtual Session::Client session() = 0;
-  // Whether the run goes on from a checkpoint.
+  // Whether the run continues from a checkpoint.
   virtual bool continues() const = 0;
-  // Whether the job goes on without this worker until it enters.
+  // Whether the job runs without this worker until it enters.
   virtual bool enters() const = 0;
   // Returns the sockets of a role that holds a shard.
   virtual rpc::Listener& listener() = 0;
@@ -77,10 +76,10 @@ public:
   // the coordinator is silent for cluster.silence_timeout_s. Call once.
   virtual kj::Promise<void> ended() = 0;
   // Tells the coordinator why this role ends, which ends the job. Resolves when the coordinator has
-  // answered, but after a second at the latest. Resolves at once if `failure` is that the
-  // coordinator is lost. The result is the text for the user: the reason of `failure`. If `failure`
-  // is that another role was lost, and the coordinator is gone or does not answer either, the text
-  // begins with the coordinator.
+  // answered, but after a second at the latest. Resolves immediately if `failure` says that the
+  // coordinator was lost. The result is the text for the user: the reason of `failure`. If
+  // `failure` says that another role was lost, and the coordinator is lost too or does not answer,
+  // the text begins with the coordinator.
   virtual kj::Promise<kj::String> tellFailure(const kj::Exception& failure) = 0;
   // Returns by how much the coordinator's monotonic clock is ahead of the clock here. 0 on the
   // coordinator's own machine. Otherwise the quickest heartbeat so far determines it.

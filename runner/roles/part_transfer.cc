@@ -16,9 +16,9 @@ namespace runner {
 namespace {
 
 constexpr uint64_t PIECE_BYTES = 512 << 10;
-// No part of a checkpoint is larger.
+// The largest size of a part of a checkpoint.
 constexpr uint64_t PART_BYTES_MAX = 1ull << 40;
-// How much memory is taken before the first piece of a part has come.
+// How much memory is allocated before the first piece of a part has arrived.
 constexpr uint64_t ROOM_BYTES_MIN = 16 << 20;
 
 kj::Promise<void> sendFrom(Session::Client session, uint64_t step, PartName name,
@@ -39,15 +39,15 @@ kj::Promise<void> sendFrom(Session::Client session, uint64_t step, PartName name
   });
 }
 
-// A part on its way here.
+// A part that is being received.
 struct Fetched {
   PartName name;
   uint64_t total = 0;
-  kj::Array<kj::byte> room{};  // has room for some of what has not come yet
+  kj::Array<kj::byte> room{};  // its capacity may exceed the bytes that have arrived
   uint64_t received = 0;
 
-  // Takes the next piece. The coordinator only says how large the part is, so the memory grows with
-  // what has come.
+  // Takes the next piece. The part's size is only a claim of the coordinator, so the memory grows
+  // with the bytes that have arrived.
   void take(Session::SavedPartResults::Reader piece) {
     auto bytes = piece.getBytes();
     if (received == 0) {

@@ -1,5 +1,5 @@
-// runner/roles/part_transfer.h: parts of a checkpoint on their way between a role and the
-// coordinator, piece by piece.
+// runner/roles/part_transfer.h: transfers parts of a checkpoint between a role and the coordinator,
+// piece by piece.
 #pragma once
 
 #include <kj/array.h>
@@ -39,7 +39,7 @@ struct IncomingPart {
   void take(Session::SavePartParams::Reader piece, uint64_t most);
 };
 
-// Sends a part that was kept at `step`.
+// Sends the part of a checkpoint of step `step`.
 kj::Promise<void> sendPart(Session::Client session, uint64_t step, PartName name, SavedPart part);
 
 // Fetches a part of the checkpoint from which the run is continued.
@@ -48,8 +48,8 @@ kj::Promise<kj::Array<kj::byte>> fetchPart(Session::Client session, PartName nam
 // Writes to `results` the piece of the file at `path` that begins at `offset`. Throws with path and
 // cause.
 void readPiece(kj::StringPtr path, uint64_t offset, Session::SavedPartResults::Builder results);
-// The same of a part in memory, whose `pieces` follow each other. Returns whether it was the last
-// piece for `results`.
+// Does the same for a part in memory, whose `pieces` follow each other. Returns whether it was the
+// last piece for `results`.
 bool copyPiece(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces, uint64_t offset,
     Session::SavedPartResults::Builder results);
 

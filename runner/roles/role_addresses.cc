@@ -8,7 +8,7 @@ namespace runner {
 kj::Maybe<HostAndPort> parseHostAndPort(kj::StringPtr text) {
   KJ_IF_MAYBE(colon, text.findLast(':')) {
     auto port = text.slice(*colon + 1);
-    // An IPv6 address has colons of its own, so it stands in brackets.
+    // An IPv6 address contains colons, so it is in brackets.
     bool hasHost = text.findFirst(':') == text.findLast(':')
                        ? *colon > 0
                        : text[0] == '[' && text[*colon - 1] == ']';

@@ -18,7 +18,7 @@ struct HostAndPort {
 // not look up the host.
 kj::Maybe<HostAndPort> parseHostAndPort(kj::StringPtr text);
 
-// Reads an address of this machine in numbers, with or without a port, at which a role may listen:
+// Reads a numeric address of this machine, with or without a port, at which a role may listen:
 // "10.0.0.4", "10.0.0.4:7000", "fd00::4". Throws, saying what is wrong with `text`.
 ListenPlace parseListenPlace(kj::StringPtr text);
 

@@ -1,5 +1,5 @@
-// runner/roles/role_options.h: says which role of which job a process is (or a thread, with
-// launcher inline).
+// runner/roles/role_options.h: the options of one role: a process, or a thread with launcher
+// inline.
 #pragma once
 
 #include <kj/array.h>
@@ -30,11 +30,12 @@ struct CopiedData {
   kj::String digest;  // of the run, with its records: see addRecords() in experiment.h
 };
 
-// What a coordinator writes to its launcher before the error line of a failure whose cause is that
-// a role is silent or cannot be reached.
+// The line that a coordinator writes to its launcher before the error line of a failure, if the
+// cause is that a role is silent or cannot be reached.
 constexpr kj::StringPtr LOST_ROLE_LINE = "a role was lost"_kj;
 
-// How a role says that the coordinator has left without a word. The coordinator knows why.
+// A role's message when the coordinator has left without a reason. The coordinator knows the
+// reason.
 constexpr kj::StringPtr COORDINATOR_GONE = " is gone; see there why the job has ended"_kj;
 
 // The signal by which a launcher asks the coordinator to save the run now. The coordinator's
@@ -67,9 +68,10 @@ struct RoleOptions {
   // environment_roles.h. The name of the coordinator's host may then be known later than the role
   // starts.
   bool isFromEnvironment = false;
-  // For the coordinator: whether it goes on with the run in `folder`, from its newest checkpoint.
+  // For the coordinator: whether it continues the run in `folder` from its newest checkpoint.
   bool resumes = false;
-  // The folder of a run whose losses and joins of workers this run repeats. Empty: none.
+  // The folder of a run. Workers of this run leave and join at the same steps as there. Empty:
+  // none.
   kj::String membershipOf = {};
   // Whether all roles have the same `folder`, and find the coordinator there: see address_file.h.
   bool meetsInFolder = false;

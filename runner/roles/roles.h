@@ -11,8 +11,8 @@
 namespace runner {
 
 // ListeningCoordinator::run() and these functions run a role to its end on the calling thread. They
-// return if the job ended well. Otherwise they throw with role, cause and way out. The type of the
-// exception is DISCONNECTED if the cause is that another role was lost.
+// return if the job ended well. Otherwise they throw with the role, the cause and what to do. The
+// type of the exception is DISCONNECTED if the cause is that another role was lost.
 
 // A coordinator that listens, and whose run has no folder yet. Lives on one thread.
 class ListeningCoordinator {
@@ -27,7 +27,7 @@ public:
   // Runs the job. The first event names the address. Every event goes to the files of `folder`
   // while `access` is open, and to `tell`. Throws if the folder already holds a run. Without a
   // launcher, the captured signals end the coordinator too. It first saves the run, which takes at
-  // most SAVES_WITHIN, and which a second signal ends. It then records the interruption, and
+  // most SAVES_WITHIN. A second signal ends the saving. It then records the interruption, and
   // returns false. Nothing that happens after the run has finished changes its result. Call once.
   bool run(const RunFolder& folder, RunLog::Tell tell,
       kj::Maybe<kj::Own<const LogAccess>> access = nullptr);

@@ -12,11 +12,11 @@
 
 namespace runner {
 
-// On the coordinator's thread. A second thread writes, while the job goes on.
+// Runs on the coordinator's thread. A second thread writes the file while the job continues.
 class SentWeights {
 public:
   // Writes every part of the kind `part`, each a whole file, to `path`. Refuses files of more than
-  // `bytesMax` bytes. If a file cannot be written, calls `failed` with the reason and the way out.
+  // `bytesMax` bytes. If a file cannot be written, calls `failed` with the reason and what to do.
   // `oneThread` must outlive this object.
   SentWeights(Part part, kj::String path, uint64_t bytesMax,
       kj::Function<void(kj::StringPtr)> failed, kj::Maybe<const OneThread&> oneThread = nullptr);
@@ -24,7 +24,7 @@ public:
   ~SentWeights() noexcept(false);
 
   // Takes a piece of the file: see Session.savePart() in job.capnp. Throws if it is not the next
-  // one. When it was the last one, the file is written. It replaces the one before.
+  // one. After the last piece, the file is written. It replaces the previous one.
   void take(Session::SavePartParams::Reader piece);
   // Resolves when the newest file is on disk. Tries once more if that has failed, and rejects with
   // the reason if it fails again. Call once, after the last piece.
@@ -32,7 +32,7 @@ public:
 
 private:
   void begin();
-  // Writes `next`, and whatever comes meanwhile. Without `next`, writes `current` again.
+  // Writes `next`, and any files that arrive meanwhile. Without `next`, writes `current` again.
   kj::Promise<void> write();
   kj::Promise<void> whenIdle();
 

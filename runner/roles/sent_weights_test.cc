@@ -43,7 +43,7 @@ struct TestFile {
   kj::String written() const { return readWhole(folder.best(), 1000); }
 };
 
-TEST_CASE("SentWeights: holds the newest weights, also if others came while it was written") {
+TEST_CASE("SentWeights: the file has the newest weights, even if they arrived during a write") {
   TestFile test("newest");
   test.finish();
   CHECK(::access(test.folder.best().cStr(), F_OK) != 0);

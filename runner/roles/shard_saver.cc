@@ -28,7 +28,7 @@ void ShardSaver::save(uint64_t step) {
   auto part = saver.finish();
   last_bytes = part.values.size();
   auto session = KJ_ASSERT_NONNULL(membership).session();
-  // A coordinator that is gone is noticed elsewhere.
+  // The loss of the coordinator is noticed elsewhere.
   sending = sendPart(kj::mv(session), step, {Part::SHARD, index}, kj::mv(part))
                 .eagerlyEvaluate([](kj::Exception&&) {});
 }

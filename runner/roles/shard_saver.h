@@ -8,16 +8,17 @@
 
 namespace runner {
 
-// On the event loop of the shard.
+// Runs on the event loop of the shard.
 class ShardSaver {
 public:
   // `shard` is number `index`, and must outlive it.
   ShardSaver(rpc::Shard& shard, uint index): shard(shard), index(index) {}
 
-  // Restores the shard if the run goes on from a checkpoint. Call it before the shard is served,
-  // and serve the shard when the promise resolves. `membership` must outlive this object.
+  // Restores the shard if the run continues from a checkpoint. Serve the shard only after the
+  // promise has resolved. `membership` must outlive this object.
   kj::Promise<void> begin(Membership& membership);
-  // Copies the shard, and sends the copy while the job goes on. All workers stand still at `step`.
+  // Copies the shard, and sends the copy while the job continues. All workers must have stopped at
+  // `step`.
   void save(uint64_t step);
 
 private:

@@ -1,5 +1,5 @@
-// runner/roles/stop_point.h: where a worker stops between two steps, to be saved, and what it
-// learns there.
+// runner/roles/stop_point.h: where a worker stops between two steps, to be saved or to apply
+// changes of the members.
 #pragma once
 
 #include <kj/mutex.h>
@@ -11,11 +11,12 @@
 namespace runner {
 
 // The io thread asks for a stop, and the compute thread looks before each step. A worker that has
-// agreed to stop at a step never begins it before it was decided whether the job is saved there.
+// agreed to stop at a step never begins the step before the coordinator has decided whether to save
+// the job there.
 class StopPoint {
 public:
-  // What a worker answers when it is asked to stop before step number `step`, and how many steps it
-  // has begun.
+  // A worker's answer to the request to stop before step number `step`, and how many steps it has
+  // begun.
   struct Answer {
     StopAnswer answer;
     uint64_t begun;
@@ -47,8 +48,8 @@ public:
 
   // On the compute thread: the epoch now ends before step number `end`.
   void moveEnd(uint64_t end) const { state.lockExclusive()->end = end; }
-  // On the compute thread, between two steps: returns what tellChanges() has told since the last
-  // call. Takes no lock if that is nothing.
+  // On the compute thread, between two steps: returns the latest list of tellChanges() if there was
+  // one since the last call. Takes no lock if there was none.
   kj::Maybe<kj::Array<const io::MemberChange>> takeChanges() const {
     if (!hasChanges.load(std::memory_order_acquire)) return nullptr;
     auto lock = state.lockExclusive();
@@ -61,8 +62,8 @@ public:
   // On the compute thread, between two steps: whether askToLeave() was called.
   bool isToLeave() const { return leaves; }
 
-  // On the io thread: the members of the job have changed like this since the beginning of the run.
-  // Older lists than the last one have no effect.
+  // On the io thread: passes all changes of the job's members since the beginning of the run. A
+  // list that is older than the last one has no effect.
   void tellChanges(kj::Array<io::MemberChange> changes) const {
     auto lock = state.lockExclusive();
     if (changes.size() <= lock->changes.size()) return;
@@ -77,7 +78,7 @@ public:
     lock->asked = step;
     return {StopAnswer::YES, lock->begun};
   }
-  // On the io thread: takes back what ask() has asked for.
+  // On the io thread: cancels the request of ask().
   void cancel() const { state.lockExclusive()->asked = nullptr; }
 
 private:

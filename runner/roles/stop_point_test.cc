@@ -12,7 +12,7 @@ TEST_CASE("StopPoint: a worker agrees to stop at a step that it has not begun, a
   CHECK_FALSE(stops.isAsked(10));
   CHECK_FALSE(stops.isAsked(11));
   CHECK(stops.isAsked(12));
-  // The worker waits, and has not begun that step.
+  // The worker is waiting, and has not begun that step.
   CHECK(stops.ask(13).begun == 12);
   stops.cancel();
   stops.goOn(12);
@@ -35,7 +35,7 @@ TEST_CASE(
   CHECK(stops.ask(3).answer == StopAnswer::EPOCH_ENDS);
 }
 
-TEST_CASE("StopPoint: forgets a stop that the epoch ended before") {
+TEST_CASE("StopPoint: forgets a stop if the epoch has ended before it") {
   StopPoint stops;
   stops.beginEpoch(0, 3);
   CHECK(stops.ask(2).answer == StopAnswer::YES);
@@ -43,12 +43,12 @@ TEST_CASE("StopPoint: forgets a stop that the epoch ended before") {
   CHECK_FALSE(stops.isAsked(3));
 }
 
-TEST_CASE("StopPoint: a worker that goes on keeps a stop that it agreed to meanwhile") {
+TEST_CASE("StopPoint: a worker that continues keeps a stop to which it agreed meanwhile") {
   StopPoint stops;
   stops.beginEpoch(0, 100);
   CHECK(stops.ask(5).answer == StopAnswer::YES);
   CHECK(stops.isAsked(5));
-  // The others did not agree, and the next question comes before the worker has gone on.
+  // The others did not agree, and the next request arrives before the worker has continued.
   stops.cancel();
   CHECK(stops.ask(7).answer == StopAnswer::YES);
   stops.goOn(5);

@@ -13,10 +13,10 @@ namespace runner {
 // Makes the updates of this experiment's shards. When a round is full, the rule of the slice's key
 // makes one update with the gradient divided by the images of the round (or, for a summed loss, by
 // its pushes). A key that is not trained in this round keeps its bits. The lookahead comes last. It
-// also draws back a key whose epochs are over. Immutable. For any thread.
+// also affects keys whose epochs of training are over. Immutable. For any thread.
 class StoreUpdater final: public rpc::Updater {
 public:
-  // `facts` tell the schedule how many updates an epoch and the run have. All arguments must
+  // From `facts`, the schedule knows how many updates an epoch and the run have. All arguments must
   // outlive this object.
   StoreUpdater(const Experiment& experiment, const ModelFacts& facts);
 
@@ -37,7 +37,7 @@ public:
   uint64_t imagesOfPush() const { return imagesPerPush; }
 
 private:
-  // Does the optimizer's part of update().
+  // Makes the optimizer's part of update().
   void apply(const nn::KeyRule& rule, uint keyIndex, const rpc::Round& round,
       kj::ArrayPtr<const float> current, kj::ArrayPtr<float> next, kj::ArrayPtr<float> state) const;
 

@@ -10,7 +10,7 @@
 namespace runner {
 namespace {
 
-// An MNIST experiment with batch size 100 and `overrides`, and what follows from it.
+// An MNIST experiment with batch size 100 and `overrides`, and its updater.
 struct Loaded {
   LoadedExperiment loaded;
   const Experiment& experiment;
@@ -203,7 +203,7 @@ TEST_CASE("StoreUpdater: the lookahead draws back all but frozen keys, and ends 
   CHECK(updater.stateArrays(frozen) == 0);
   rpc::Slice slice{.key = 1, .offset = 0, .size = 1, .shard = 0};
   REQUIRE(updater.stateArrays(slice) == 1);
-  // The value is 8 at first, and 5 after one update. The second update gives 2, and the lookahead
+  // The value is 8 initially, and 5 after one update. The second update gives 2, and the lookahead
   // goes halfway back to 8. The third ends with the slow value, 5.
   float gradient[] = {300}, values[4] = {8}, state[1] = {0};
   for (uint64_t round = 0; round < 3; round++) {
@@ -218,8 +218,8 @@ TEST_CASE("StoreUpdater: the lookahead draws back all but frozen keys, and ends 
   CHECK(same[0] == 8);
 }
 
-// An experiment of 10 epochs with so many workers. With two, an epoch has 300 updates; with three,
-// which go on after epoch 2, it has 200.
+// An experiment of 10 epochs with the given number of workers. With two, an epoch has 300 updates.
+// With three, which continue after epoch 2, it has 200.
 Loaded resized(kj::StringPtr workers, kj::StringPtr schedule, kj::StringPtr more) {
   kj::StringPtr overrides[] = {
       "kvstore.mode=dist_sync", "cluster.servers=1", workers, "train.epochs=10", schedule, more};
@@ -228,12 +228,12 @@ Loaded resized(kj::StringPtr workers, kj::StringPtr schedule, kj::StringPtr more
 constexpr kj::StringPtr CONTINUED =
     "continued={ epoch = 2, step = 600, records = 120000, updates = 600 }"_kj;
 
-TEST_CASE("StoreUpdater: with another number of workers, schedules go on from the same epoch") {
+TEST_CASE("StoreUpdater: with another number of workers, schedules continue from the same epoch") {
   auto drops = "train.schedule={ kind = \"step\", epochs = [1, 3, 5], factor = 0.5 }"_kj;
   auto two = resized("cluster.workers=2", drops, "train.seed=1");
   auto three = resized("cluster.workers=3", drops, CONTINUED);
   CHECK(two.updater.learningRate(599) == three.updater.learningRate(600));
-  // Updates are counted on: epoch 3 ends with update 799.
+  // The count of updates continues: epoch 3 ends with update 799.
   double rate = three.updater.learningRate(600);
   CHECK(three.updater.learningRate(799) == rate);
   CHECK(three.updater.learningRate(800) == rate / 2);

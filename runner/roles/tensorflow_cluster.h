@@ -1,4 +1,4 @@
-// runner/roles/tensorflow_cluster.h: roles in the words of TensorFlow: chief, worker, ps.
+// runner/roles/tensorflow_cluster.h: translates TensorFlow's roles: chief, worker, ps.
 #pragma once
 
 #include <kj/vector.h>
@@ -14,9 +14,9 @@ struct TensorFlowCluster {
   kj::Array<kj::String> workers;
   kj::Array<kj::String> servers;
 
-  // Returns the role of a task. The chief is the coordinator and worker 0. Without a chief, worker
-  // 0 carries the coordinator. `place` names the task's index in messages. Throws if the cluster or
-  // the task is wrong: see findRole().
+  // Returns the role of a task. The chief is the coordinator and worker 0. Without a chief, the
+  // process of worker 0 also runs the coordinator. `place` names the task's index in messages.
+  // Throws if the cluster or the task is wrong: see findRole().
   FoundRole roleOf(
       kj::StringPtr type, uint64_t index, kj::StringPtr place, const ClusterConfig& job) const;
 };

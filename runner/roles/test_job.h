@@ -16,8 +16,7 @@ namespace runner {
 
 constexpr uint64_t TEXT_BYTES_MAX = 1 << 24;
 
-// A job of one server and two workers, whose clock is turned by hand and whose roles are called
-// directly.
+// A job of one server and two workers. The test sets its clock and calls its roles directly.
 struct TestJob {
   kj::EventLoop loop;
   kj::WaitScope waitScope{loop};

@@ -114,7 +114,7 @@ private:
     }
   }
 
-  // Writes what a thread was busy with.
+  // Writes a span during which a thread was busy.
   void span(kj::String name, const rpc::TraceEvent& event, Thread thread, kj::StringPtr item) {
     add(kj::str("{\"ph\":\"X\",\"name\":", name, ",", where(thread), time(event.begin_ns),
         ",\"dur\":", microseconds(event.end_ns - event.begin_ns), argumentsOf(event, item), "}"));
@@ -259,7 +259,7 @@ void joinTraces(const Experiment& experiment, const RunFolder& folder, kj::Strin
   auto& cluster = experiment.cluster;
   for (uint i = 0; i < cluster.seats(); i++) {
     auto part = folder.trace(roleWord(Role::WORKER), i);
-    // A worker that is gone, or has never come, leaves none.
+    // A worker that was lost, or that never joined, leaves no file.
     bool mayLack = cluster.onLoss->continues && ::access(part.cStr(), F_OK) != 0;
     if (!mayLack) parts.add(kj::mv(part));
   }
@@ -269,7 +269,7 @@ void joinTraces(const Experiment& experiment, const RunFolder& folder, kj::Strin
   for (auto& part: parts) {
     if (&part != parts.begin()) file.append(",\n"_kj.asBytes());
     auto text = readWhole(part, FILE_BYTES_MAX);
-    // Appends the text without its brackets, each of which is on a line of its own.
+    // Appends the text without its brackets, which are on separate lines.
     if (text.size() < 5 || !text.startsWith("[\n") || !text.endsWith("\n]\n")) {
       configs::fail(part, " is not the trace of a role; record the run again");
     }

@@ -1,4 +1,4 @@
-// runner/roles/trace_file.h: writes what roles have recorded, in the trace-event format of Chrome.
+// runner/roles/trace_file.h: writes the recordings of roles in Chrome's trace-event format.
 #pragma once
 
 #include <kj/array.h>
@@ -19,8 +19,8 @@ kj::Maybe<rpc::TraceSteps> parseTraceSteps(kj::StringPtr text);
 // Returns the text that parseTraceSteps() reads as `steps`.
 kj::String traceStepsText(const rpc::TraceSteps& steps);
 
-// Returns why a run of `made` steps would not write a trace of `steps` to `path`. Null if it will
-// write one. The way out names `option`: `--trace FILE`.
+// Returns why a run of `made` steps cannot write a trace of `steps` to `path`. Null if it can. The
+// advice names `option`: `--trace FILE`.
 kj::Maybe<kj::String> whyNoTrace(
     const rpc::TraceSteps& steps, uint64_t made, kj::StringPtr path, kj::StringPtr option);
 
@@ -28,12 +28,12 @@ kj::Maybe<kj::String> whyNoTrace(
 // rpc::StepsOfPushes.
 kj::Array<uint64_t> stepsOfPushes(const Experiment& experiment, const ModelFacts& facts);
 
-// Returns the memory for what the role shall record. Null if it shall record nothing.
+// Returns the memory for the role's recording. Null if the role does not record.
 kj::Maybe<kj::Own<rpc::Trace>> traceOf(
     const RoleOptions& options, const Experiment& experiment, const ModelFacts& facts);
 
 // Returns the events of a role as a JSON array. The role is a process with the threads `compute`
-// and `io`. Verbs, and what a shard counts, are spans (`X`) on these threads.
+// and `io`. Verbs, and a shard's work on each push, are spans (`X`) on these threads.
 //
 // Each push of a slice has nested spans (`b`, `e`) from queued to returned, in the process of its
 // worker: `queued`, `to server`, `round`, `answer`, `to worker`, all with the push's `id`. Several

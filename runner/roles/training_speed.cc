@@ -18,7 +18,7 @@ void TrainingSpeed::add(kj::TimePoint now, double newImages) {
   countUntil(now);
   double newSeconds = trained_s;
   trained_s = 0;
-  // Before the first images, the workers prepare for an unknown time.
+  // Before the first images, the workers spend an unknown time on preparations.
   if (!hasBegun) {
     hasBegun = newImages > 0;
     return;

@@ -1,4 +1,4 @@
-// runner/roles/training_speed.h: how fast the workers of a job train.
+// runner/roles/training_speed.h: measures the speed at which the workers of a job train.
 #pragma once
 
 #include <kj/time.h>
@@ -9,10 +9,10 @@ namespace runner {
 // less weight. For one thread.
 class TrainingSpeed {
 public:
-  // The workers prepare from `begin` on, and do not validate.
+  // From `begin` on, the workers prepare to train.
   explicit TrainingSpeed(kj::TimePoint begin): counted(begin) {}
 
-  // From `now` on, the workers validate, or else train.
+  // From `now` on, the workers validate, or train if `validating` is false.
   void setValidating(kj::TimePoint now, bool validates);
   bool isValidating() const { return validating; }
   // At `now`, the workers have trained on `newImages` images since the last call. The measurement
@@ -22,7 +22,7 @@ public:
   double images_per_s() const { return seconds == 0 ? 0 : images / seconds; }
 
 private:
-  // Adds the time until `now` to `trained_s`, unless the workers validated in it.
+  // Adds the time until `now` to `trained_s`, unless the workers were validating.
   void countUntil(kj::TimePoint now);
 
   double images = 0;

@@ -1,4 +1,4 @@
-// runner/roles/training_state.h: how far a worker's compute thread has trained.
+// runner/roles/training_state.h: the progress of a worker's compute thread.
 #pragma once
 
 #include "nn/network/graph.h"
@@ -8,7 +8,7 @@
 
 namespace runner {
 
-// What a worker's compute thread knows of its progress. A checkpoint keeps it.
+// The progress of a worker's compute thread. Part of a checkpoint.
 struct TrainingState {
   uint epoch = 0;        // the present one, from 1
   uint64_t step = 0;     // steps done since the beginning of the run
@@ -21,9 +21,9 @@ struct TrainingState {
   void add(const nn::BatchResult& result, bool isFirst = false);
   // Replaces `sums` by the sums of a program that adds them up itself. Throws as add() does.
   void replaceSums(const nn::BatchResult& newSums, bool isFirst = false);
-  // Shows all of it, to save and to restore it.
+  // Visits all members, to save and to restore them.
   void visitState(configs::StateVisitor& visitor);
-  // Shows epoch, step, sums and times to the io thread.
+  // Publishes epoch, step, sums and times for the io thread.
   void show(LiveProgress& progress) const;
 };
 

@@ -37,7 +37,7 @@ void Validation::begin(uint newPart, uint newParts, kj::ArrayPtr<const io::View>
   OwnWork work(progress);
   KJ_IF_MAYBE(own, worker.trainer) own->restartSums();
   auto& batcher = worker.batches->ofValidation();
-  // These wait for readers that are still at work.
+  // These wait for readers that are still busy.
   if (newPart != part || newParts != parts) {
     batcher.take(newPart, newParts);
     part = newPart;

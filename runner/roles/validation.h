@@ -17,13 +17,13 @@ public:
       WorkerParts& parts, TrainingState& state, WorkerReports& reports, LiveProgress& progress);
 
   // Validates part number `part` of `parts` with the program's present weights, from each of
-  // `views`. `state.sums` are the results of this part then. Reports records that cannot be read.
-  // Counts the confusion only if this `mayBeLast`, because that takes time and only the confusion
+  // `views`. Then `state.sums` has the results of this part. Reports records that cannot be read.
+  // Counts the confusion matrix only with `mayBeLast`, because that takes time, and only the matrix
   // of the run's last validation is shown.
   void run(uint part, uint parts, kj::ArrayPtr<const io::View> views, bool mayBeLast);
 
-  // Returns the confusion of that part if run() has counted it. Otherwise, and if another worker
-  // has counted the same records, it is empty.
+  // Returns the confusion matrix of that part if run() has counted it. Empty otherwise, and if
+  // another worker has counted the same records.
   kj::Array<nn::ConfusionCell> cells() const { return confusion.cells(); }
 
 private:

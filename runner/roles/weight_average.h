@@ -24,7 +24,7 @@ public:
   // The parameters, then the moving statistics.
   kj::ArrayPtr<const float> values() const { return averages; }
 
-  // Shows all of it, to save and to restore it.
+  // Visits all members, to save and to restore them.
   void visitState(configs::StateVisitor& visitor);
 
 private:

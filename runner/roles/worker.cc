@@ -85,7 +85,7 @@ public:
     }
   }
 
-  // The io thread uses the store. So the thread must end first.
+  // The io thread uses the store, so it must end first.
   ~Worker() noexcept(false) { ioThread = nullptr; }
 
   void run() {
@@ -106,7 +106,7 @@ public:
     parts.connect(*ioThread, enters ? firstStep : 0);
     if (goesOn) {
       store.resume();
-      // The file in the run's folder may be of an epoch that this run has yet to repeat.
+      // The file in the run's folder may belong to an epoch that the resumed run has yet to repeat.
       if (!bestWeights.isEmpty()) sendBest();
     } else {
       initialize();
@@ -158,14 +158,14 @@ private:
     nn::copy(program.statistics(), slowStatistics);
   }
 
-  // Takes over what this worker kept when the run was saved.
+  // Restores the saved state of this worker.
   void restore() {
     OwnWork work(progress);
     bestWeights.prepareFor(saved);
     auto load = [&]() {
       PartLoader loader(saved);
       visitState(loader);
-      // Only what a newcomer has from another worker's memory may have them.
+      // Only the state that a newcomer gets from another worker's memory may have these arrays.
       if (loader.has(SENT_PARAMETERS)) loader.floats(SENT_PARAMETERS, program.parameters());
       loader.finish();
     };
@@ -189,7 +189,7 @@ private:
     }
   }
 
-  // Shows all that this worker keeps from step to step.
+  // Visits all state that this worker keeps from step to step.
   void visitState(configs::StateVisitor& visitor) {
     state.visitState(visitor);
     reports.visitState(visitor);
@@ -204,8 +204,9 @@ private:
     KJ_IF_MAYBE(own, average) (*own)->visitState(visitor);
   }
 
-  // Whether this worker sends the coordinator its parameters. Those of all workers are the same.
-  // The first one sends them. If the job goes on without lost workers, that may be any of them.
+  // Whether this worker sends the coordinator its parameters. All workers have the same, and the
+  // first member sends them. In a job that continues without lost workers, any worker may be the
+  // first.
   bool sendsParameters() const { return parts.rank == 0 || experiment.cluster.onLoss->continues; }
 
   // Forgets the donor's own sums, times and residuals, after a newcomer has restored the state of
@@ -216,13 +217,13 @@ private:
     store.forgetOwn();
   }
 
-  // Whether the run that this one repeats had a worker join here.
+  // Whether a worker joined at this step in the run whose members this run repeats.
   bool isJoinPlanned() const {
     KJ_IF_MAYBE(known, plan) return (*known)->joiningAt(state.step).size() > 0;
     return false;
   }
 
-  // If the run that this one repeats lost this worker here, lets it be lost here, too.
+  // If the run whose members this run repeats lost this worker at this step, loses it here too.
   void leaveIfPlanned(uint epoch) {
     KJ_IF_MAYBE(known, plan) {
       KJ_IF_MAYBE(loss, (*known)->lossOf(parts.rank, firstStep)) {
@@ -246,7 +247,7 @@ private:
     if (ioThread->stopPoint().isToLeave() && state.step > firstStep) leave();
   }
 
-  // Ends this process between two steps, when everything that it has pushed was answered.
+  // Ends this process between two steps, when all its pushes were answered.
   [[noreturn]] void leave() {
     store.settle();
     ioThread->awaitSent();
@@ -255,7 +256,7 @@ private:
     endInterrupted();
   }
 
-  // Takes over what has become known of changes of the members, between two steps.
+  // Applies newly reported changes of the members, between two steps.
   void heedChanges(uint epoch) {
     KJ_IF_MAYBE(changes, ioThread->stopPoint().takeChanges()) {
       OwnWork work(progress);
@@ -272,24 +273,26 @@ private:
     }
   }
 
-  // Finds the end of this epoch, and where the worker meets the others before.
+  // Finds the end of this epoch, and the step before it at which the worker meets the others.
   void setEnd(uint epoch) {
     epochEnd = stretchEnd = facts.stepsUntilEndOf(epoch, experiment, division);
     if (!experiment.changesAtEpochEnds()) return;
-    // Some of the others may not know of a loss yet, and take this step for the end of the epoch.
+    // Some of the other workers may not know of a lost worker yet, and believe that the epoch ends
+    // at this step.
     KJ_IF_MAYBE(known, division) {
       stretchEnd = kj::min(epochEnd, known->nextChangeAfter(state.step));
     }
   }
 
-  // Whether other members divide the records from this step on.
+  // Whether the division of the records changes at this step.
   bool isDividedAnew() const {
     KJ_IF_MAYBE(known, division) return known->nextChangeAfter(state.step - 1) == state.step;
     return false;
   }
 
   // In modes that change members at ends of epochs: rests, and waits until all workers have made
-  // their steps. Returns whether this worker must make more, those that a lost worker has left.
+  // their steps. Returns whether this worker must make more steps, with the records of a lost
+  // worker.
   bool takesOver(uint epoch) {
     if (!experiment.changesAtEpochEnds()) return false;
     store.rest();
@@ -302,8 +305,8 @@ private:
     return true;
   }
 
-  // Saves the job between two steps, if the file or the coordinator says so. Returns whether it
-  // did.
+  // Saves the job between two steps if the experiment or the coordinator asks for it. Returns
+  // whether it did.
   bool saveIfDue() {
     auto& stops = ioThread->stopPoint();
     bool isDue = savesNext || isJoinPlanned();
@@ -318,7 +321,7 @@ private:
     return saves;
   }
 
-  // Returns what this worker needs to go on from here.
+  // Returns the state that this worker needs to continue from here.
   SavedPart ownPart() {
     OwnWork work(progress);
     PartSaver saver(saved_bytes);
@@ -371,13 +374,14 @@ private:
         leaveIfPlanned(epoch);
         leaveIfAsked();
         trainStep(state.step + 1 == stretchEnd);
-        // Before the next checkpoint, so that a run that goes on from it loses none of them.
+        // Reports these before the next checkpoint, so that a run that continues from it does not
+        // lose any of them.
         reports.badRecords(batches.ofTraining());
         bool continues = experiment.cluster.onLoss->continues && !experiment.changesAtEpochEnds();
         if (continues && (state.step == epochEnd || isDividedAnew())) {
-          // A loss in the last step of an epoch moves its end. All losses of that step take effect
-          // in the same step. So whoever knows of none or of one waits until its pushes are
-          // answered. Then it knows of all.
+          // If a worker is lost in the last step of an epoch, the epoch ends later. All workers
+          // that are lost in that step leave at the same later step. A worker that knows of at most
+          // one of them therefore waits until its pushes are answered. By then it knows of all.
           verb.restart_s();
           store.settle();
           charge(rpc::TracePoint::PULL, state.times.pull_s, 0);
@@ -393,7 +397,7 @@ private:
     } while (takesOver(epoch));
     fetchSums();
     verb.restart_s();
-    // In such modes the workers rest already.
+    // In such modes the workers have already rested.
     if (!experiment.changesAtEpochEnds()) store.rest();
     leaveIfPlanned(epoch);
     charge(rpc::TracePoint::PULL, state.times.pull_s, 0);
@@ -474,8 +478,8 @@ private:
     }
   }
 
-  // Applies the lookahead to the moving statistics, which no store has. The worker's own steps
-  // tell when it is due.
+  // Applies the lookahead to the moving statistics, which no store has. It is due by the worker's
+  // own count of steps.
   void lookAhead() {
     KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
       uint workers = experiment.cluster.workers;
@@ -505,8 +509,7 @@ private:
     KJ_IF_MAYBE(own, trainer) own->restartSums();
   }
 
-  // Returns why the run ends before its last epoch, if train.early_stop says so after this one.
-  // Null if it goes on.
+  // Returns why train.early_stop ends the run after this epoch. Null if the run continues.
   kj::Maybe<kj::String> whyEndsEarly(uint epoch) const {
     KJ_IF_MAYBE(stop, experiment.train.earlyStop) {
       if (best.epoch > 0 && epoch >= best.epoch + stop->patience) {
@@ -527,7 +530,7 @@ private:
     takeAverage();
 
     auto views = experiment.data.views(isLastEpoch);
-    // Unless this epoch turns out to be better than the best one.
+    // An early stop may still be cancelled, if this epoch turns out to be the best one.
     bool mayBeLast = isLastEpoch || whyEndsEarly(epoch) != nullptr;
     auto all = kj::mv(trained);
     do {
@@ -565,7 +568,8 @@ private:
       auto statistics = kj::heapArray<float>(program.statistics());
       nn::copy(values.slice(0, parameters.size()), program.parameters());
       nn::copy(values.slice(parameters.size(), values.size()), program.statistics());
-      // In the parts of all workers, so that `runner evaluate` adds the losses in the same order.
+      // Validates in as many parts as there are workers, so that `runner evaluate` adds the losses
+      // in the same order.
       uint workers = experiment.data.eachValidatesAll() ? 1 : experiment.cluster.workers;
       nn::BatchResult sums;
       for (uint part = 0; part < workers; part++) {
@@ -581,7 +585,7 @@ private:
 
   void sendBest() { sendWeights(Part::BEST, best.epoch, best.accuracy, bestWeights.flat()); }
 
-  // Sends weights that the coordinator shall write to a file of their own, and what they stand for.
+  // Sends weights, which the coordinator writes to a separate file, and their epoch and accuracy.
   void sendWeights(Part part, uint epoch, double accuracy, kj::ArrayPtr<const float> values) {
     kj::Vector<Note> notes;
     notes.add(Note{"epoch"_kj, kj::str(epoch)});
@@ -602,12 +606,12 @@ private:
   kj::Own<IoThread>& ioThread;
   const kj::StringPtr digest;                       // of the experiment
   const kj::StringPtr resolved;                     // its text
-  const kj::Maybe<kj::Own<const MemberPlan>> plan;  // of the run that this one repeats
+  const kj::Maybe<kj::Own<const MemberPlan>> plan;  // of the run whose members this run repeats
   const kj::Maybe<const OneThread&> oneThread;
   uint64_t firstStep = 0;  // of this process
   bool pushesNothing = false;
-  kj::Array<kj::byte>& saved;  // what this worker kept, if the run goes on
-  const bool enters;           // whether it was saved by another worker
+  kj::Array<kj::byte>& saved;  // the saved state of this worker, if the run is resumed
+  const bool enters;           // whether that is the state of another worker
   kj::Maybe<kj::Own<const io::Division>> ownDivision;
   kj::Maybe<const io::Division&> division;  // null: the members have not changed
   uint64_t epochEnd = 0;                    // the first step after the present epoch
@@ -639,7 +643,7 @@ void runWorker(const LoadedExperiment& loaded, const RoleOptions& options) {
   KJ_IF_MAYBE(failure, kj::runCatchingExceptions(run)) {
     // The coordinator and the launcher may still reach a server that this worker cannot reach.
     if (!options.launched || rpc::isUnreachable(*failure)) {
-      // Whoever started this role learns nothing from a coordinator that hears nothing.
+      // The user who started this role learns nothing from a coordinator that was not told.
       kj::String reason;
       auto tell = [&]() { reason = joining.ioThread->tellFailure(*failure); };
       if (kj::runCatchingExceptions(tell) == nullptr) {

@@ -32,7 +32,7 @@ WorkerParts::WorkerParts(const LoadedExperiment& loaded, const RoleOptions& opti
   program = newProgram();
   batches = kj::heap<Batches>(*program, *dataset, experiment.data, experiment.train.seed,
       kj::max(experiment.cluster.workers, rank + 1), rank, firstStep, [&]() { work.next(); });
-  // A worker that enters later learns then what it reads.
+  // A worker that enters later learns its records then.
   if (wasDividedOtherwise(experiment) && firstStep > 0) {
     auto division = divisionOf(experiment, facts.passLength);
     batches->divideBy(kj::heap<io::Division>(kj::mv(division)), firstStep);

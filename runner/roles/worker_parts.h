@@ -1,4 +1,4 @@
-// runner/roles/worker_parts.h: what a worker trains with, as its experiment says: data, program,
+// runner/roles/worker_parts.h: the parts of a worker according to its experiment: data, program,
 // store.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace runner {
 // The parts of one worker, in the order in which they refer to each other.
 struct WorkerParts {
   // Opens the data set, calls `prepare`, which returns the number of the first step, and makes the
-  // program, which may take seconds. Notes in `progress` when it waits for files and devices. All
+  // program, which may take seconds. Records in `progress` when it waits for files and devices. All
   // arguments except these two must outlive it. Throws if the data or the device cannot be used.
   WorkerParts(const LoadedExperiment& loaded, const RoleOptions& options, const ModelFacts& facts,
       LiveProgress& progress, kj::FunctionParam<uint64_t()> prepare);
@@ -31,7 +31,7 @@ struct WorkerParts {
   const ModelFacts& facts;
   const uint rank;
   const rpc::Placement placement;
-  kj::Maybe<kj::Own<rpc::Trace>> trace;  // what both threads record. Null without --trace
+  kj::Maybe<kj::Own<rpc::Trace>> trace;  // the recordings of both threads. Null without --trace
   StoreUpdater updater;
   kj::Maybe<kj::Own<rpc::Updater>> ownShardUpdater;  // of the shard that this worker holds, if any
   kj::Own<io::Dataset> dataset;

@@ -57,8 +57,9 @@ WorkerReports::WorkerReports(
       isByHand(isByHand) {}
 
 // Returns how many updates the parameters have had. If a round needs all workers, every step is an
-// update, even if the store has not answered the last one yet. Otherwise the newest values that
-// arrived tell the number. If each push is an update, it is at least the worker's own steps.
+// update, even if the store has not answered the last one yet. Otherwise the number comes with the
+// newest values that have arrived. If each push is an update, it is at least the number of the
+// worker's own steps.
 uint64_t WorkerReports::globalStep() const {
   switch (experiment.rounds().counted) {
     case rpc::Rounds::ALL:
@@ -104,7 +105,7 @@ void WorkerReports::begun() {
 void WorkerReports::visitState(configs::StateVisitor& visitor) {
   double training_s = trainingTime.elapsed_s();
   double interval_s = intervalTime.elapsed_s();
-  // The counts of the batcher begin anew in a new process.
+  // In a new process, the batcher counts from 0 again.
   uint64_t badRecords = parts.batches->ofTraining().counts().badRecords;
   uint64_t badInEpoch = badRecords - badRecordsBefore;
   visitor.number("worker.training_s", training_s);

@@ -18,7 +18,7 @@ public:
 
   // Reports that training begins, and counts the time of training from now on.
   void begun();
-  // Shows what it keeps from step to step, to save and to restore it.
+  // Visits the state that it keeps from step to step, to save and to restore it.
   void visitState(configs::StateVisitor& visitor);
   // Begins a new interval, which the next call of speed() reports.
   void restartInterval();

@@ -15,7 +15,7 @@ namespace runner {
 
 namespace {
 
-// Returns an address as it stands before a port.
+// Returns an address in the form that precedes a port.
 kj::String beforePort(kj::StringPtr address) {
   return isIpv6(address) ? kj::str("[", address, "]") : kj::str(address);
 }
@@ -105,7 +105,8 @@ kj::String inWords(kj::ArrayPtr<const OwnAddress> addresses) {
   return kj::strArray(words, ", ");
 }
 
-// Returns those that other hosts reach: the IPv4 ones, or the IPv6 ones if there is no IPv4 one.
+// Returns the addresses that other hosts can reach: the IPv4 ones, or the IPv6 ones if there are no
+// IPv4 ones.
 kj::Array<kj::StringPtr> reachable(kj::ArrayPtr<const kj::String> addresses) {
   kj::Vector<kj::StringPtr> ipv4, ipv6;
   for (auto& address: addresses) {
@@ -191,7 +192,7 @@ kj::String chooseAddress(kj::StringPtr host, bool isOneHost,
   kj::String owned;
   bool isMeant = host == "localhost" || isLoopback(withoutBrackets(host, owned));
   if (isOneHost || isMeant) {
-    // Whoever resolves the name may prefer IPv4.
+    // The other end may prefer IPv4 when it resolves the name.
     for (auto& address: resolved) {
       if (!isIpv6(address)) return kj::str(address);
     }

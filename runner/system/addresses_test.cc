@@ -15,7 +15,7 @@ kj::String failureOf(kj::FunctionParam<void()> call) {
   return kj::str();
 }
 
-TEST_CASE("whyNotCallable: refuses what is not an address, and addresses that nobody can call") {
+TEST_CASE("whyNotCallable: refuses texts that are not addresses, and unreachable addresses") {
   for (auto good: {"10.0.0.4", "127.0.0.1", "fd00::1", "::1"}) {
     CAPTURE(good);
     CHECK(whyNotCallable(good) == nullptr);
@@ -27,7 +27,7 @@ TEST_CASE("whyNotCallable: refuses what is not an address, and addresses that no
   }
 }
 
-TEST_CASE("whyNoInterface: takes the names that Linux allows, and addresses that others can call") {
+TEST_CASE("whyNoInterface: accepts names that Linux allows, and addresses that others can reach") {
   for (auto good: {"eth0", "enp0s31f6", "bond0.100", "10.0.0.4", "fd00::1"}) {
     CAPTURE(good);
     CHECK(whyNoInterface(good) == nullptr);
@@ -38,7 +38,7 @@ TEST_CASE("whyNoInterface: takes the names that Linux allows, and addresses that
   }
 }
 
-TEST_CASE("addressOfInterface: finds the loopback, keeps an address, and lists what there is") {
+TEST_CASE("addressOfInterface: finds the loopback, keeps an address, and lists the interfaces") {
   CHECK(addressOfInterface("lo") == "127.0.0.1");
   CHECK(addressOfInterface("10.9.8.7") == "10.9.8.7");
   CHECK(addressOfInterface("fd00::1") == "[fd00::1]");
@@ -47,7 +47,7 @@ TEST_CASE("addressOfInterface: finds the loopback, keeps an address, and lists w
   CHECK(tests::contains(failure, "lo 127.0.0.1"));
 }
 
-TEST_CASE("whyNotOwn: refuses an address that no interface has, and lists those that there are") {
+TEST_CASE("whyNotOwn: refuses an address that no interface has, and lists the existing ones") {
   for (auto own: {"127.0.0.1", "127.3.4.5", "[::1]"}) {
     CAPTURE(own);
     CHECK(whyNotOwn(own) == nullptr);
@@ -65,7 +65,7 @@ TEST_CASE("addressTowards: is the loopback if all hosts are this machine") {
       addressTowards(kj::ArrayPtr<const kj::StringPtr>({"127.0.1.1", "127.0.0.1"})) == "127.0.0.1");
 }
 
-TEST_CASE("addressTowards: says which name it does not know, and what to do") {
+TEST_CASE("addressTowards: names an unknown host, and says what to do") {
   auto failure = failureOf(
       []() { addressTowards(kj::ArrayPtr<const kj::StringPtr>({"no.such.host.invalid"})); });
   CHECK(tests::contains(failure, "no.such.host.invalid"));
@@ -95,7 +95,7 @@ TEST_CASE("ownAddressOf: does not use 127.0.1.1 if other hosts must reach this o
   CHECK(chosen("node1", false, {"127.0.1.1"}, {"127.0.0.1", "::1", "10.0.0.4", "fd00::4"}) ==
         "10.0.0.4");
   CHECK(chosen("node1", false, {"127.0.1.1"}, {"127.0.0.1", "fd00::4"}) == "[fd00::4]");
-  // All roles of a job on one host reach it there.
+  // All roles of a job on one host reach this address.
   CHECK(chosen("node1", true, {"127.0.1.1"}, {"127.0.0.1", "10.0.0.4"}) == "127.0.1.1");
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("ownAddressOf: throws if several other addresses are possible, which i
   CHECK(tests::contains(refused({"127.0.0.1"}), "this machine has no other address"));
 }
 
-TEST_CASE("ownAddressOf: a host that this machine does not know is named") {
+TEST_CASE("ownAddressOf: names a host that this machine cannot resolve") {
   auto failure = failureOf([]() { ownAddressOf("no-such-host.invalid", false); });
   CHECK(tests::contains(failure, "does not know the host `no-such-host.invalid`: "));
 }

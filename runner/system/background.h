@@ -1,4 +1,4 @@
-// runner/system/background.h: lets a program go on when its terminal is gone.
+// runner/system/background.h: lets a program continue after its terminal was closed.
 #pragma once
 
 #include <kj/function.h>
@@ -8,8 +8,7 @@
 
 namespace runner {
 
-// Divides this process in two: the caller goes on in the new one, which has a session of its own
-// and no terminal.
+// Forks this process: the caller continues in the new one, which has a new session and no terminal.
 class Background {
 public:
   // Returns in the new process only. Messages go to the terminal until ready(). The old process
@@ -20,7 +19,7 @@ public:
   KJ_DISALLOW_COPY(Background);
 
   // From now on, standard input is empty, and standard output and standard error go to the file at
-  // `path`, which begins empty. Throws with path and cause if that file cannot be written. Call
+  // `path`, which is emptied first. Throws with path and cause if that file cannot be written. Call
   // once.
   void ready(kj::StringPtr path);
 

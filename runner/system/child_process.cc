@@ -41,12 +41,12 @@ Pipe newPipe() {
   return {kj::AutoCloseFd(fds[0]), kj::AutoCloseFd(fds[1])};
 }
 
-// Writes a line that the launcher takes for the reason why the role ended.
+// Writes a line that the launcher takes as the reason why the role ended.
 void say(const char* text) {
   (void)!::write(STDERR_FILENO, text, strlen(text));
 }
 
-// Sets the signals that this thread does not get for now. Returns those that it did not get before.
+// Sets the signals that this thread blocks. Returns those that it blocked before.
 sigset_t blockSignals(const sigset_t& signals) {
   sigset_t before;
   KJ_SYSCALL(::pthread_sigmask(SIG_SETMASK, &signals, &before));
@@ -60,11 +60,11 @@ sigset_t blockSignals(const sigset_t& signals) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);
-  // Ctrl-C goes to the launcher, which then takes the roles down in order.
+  // Ctrl-C goes to the launcher, which then ends the roles in order.
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGTERM, SIG_DFL);
   ::signal(SIGCHLD, SIG_DFL);
-  // nohup has it ignored.
+  // Under nohup, the launcher ignores this signal.
   if (::signal(SIGHUP, SIG_DFL) == SIG_IGN) ::signal(SIGHUP, SIG_IGN);
   sigset_t none;
   ::sigemptyset(&none);
@@ -86,7 +86,8 @@ sigset_t blockSignals(const sigset_t& signals) {
   ::_exit(127);
 }
 
-// Returns a descriptor that means this process even after its end. Null if the system gives none.
+// Returns a descriptor that identifies this process even after its end. Null if the system has
+// none.
 kj::Maybe<kj::AutoCloseFd> handleOf(pid_t pid) {
   int fd = ::syscall(SYS_pidfd_open, pid, 0);
   if (fd < 0) return nullptr;
@@ -137,7 +138,7 @@ ChildProcess::ChildProcess(kj::StringPtr name, kj::Maybe<kj::StringPtr> program,
   auto in = newPipe();
   auto out = newPipe();
   auto err = newPipe();
-  // Far less than a pipe holds, so that nobody need read yet.
+  // The line is far shorter than a pipe's buffer, so the write does not block.
   kj::FdOutputStream(in.write.get()).write(firstLine.begin(), firstLine.size());
   auto argv = kj::heapArray<char*>(arguments.size() + 1);
   for (size_t i = 0; i < arguments.size(); i++) argv[i] = const_cast<char*>(arguments[i].cStr());

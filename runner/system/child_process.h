@@ -11,16 +11,16 @@ namespace runner {
 using kj::uint;
 
 // A child in its own process group, in the launcher's session. The destructor kills it, and waits
-// for its end. It warns and waits no longer if the kernel does not let the child end for 4 s, as
-// when a GPU or a file system hangs. If the launcher dies, the child ends by itself: by the
-// parent-death signal, and because its standard input closes.
+// for its end. If the child has not ended after 4 s, because it hangs in the kernel on a GPU or a
+// file system, the destructor warns and stops waiting. If the launcher dies, the child ends by
+// itself: by the parent-death signal, and because its standard input closes.
 class ChildProcess {
 public:
-  // Starts `program`, which is looked up on the path, or this very program if it is null. The first
-  // of `arguments` is the program's name. Writes `firstLine` to its standard input. `name` is what
-  // messages call it ("worker 1"). `port` must capture child exits. Throws if the system cannot
-  // start a process. If the program is not there, the child says so in a line that begins with
-  // "error: ", and ends with exit code 127.
+  // Starts `program`, which is looked up in PATH, or this very program if it is null. The first of
+  // `arguments` is the program's name. Writes `firstLine` to its standard input. `name` is its name
+  // in messages ("worker 1"). `port` must capture child exits. Throws if the system cannot start a
+  // process. If the program does not exist, the child says so in a line that begins with "error: ",
+  // and ends with exit code 127.
   ChildProcess(kj::StringPtr name, kj::Maybe<kj::StringPtr> program,
       kj::ArrayPtr<const kj::String> arguments, kj::StringPtr firstLine,
       kj::LowLevelAsyncIoProvider& io, kj::UnixEventPort& port);
@@ -39,11 +39,13 @@ public:
   kj::Promise<int> ended();
   // Sends SIGTERM to the child's group, and waits until the child has ended or `grace` has passed.
   // Then kills the processes of this machine that the child had started, whatever their group.
-  // Blocks the thread. For programs that end others elsewhere, which the destructor does not reach.
+  // Blocks the thread. For programs that need time to end processes on other machines, which the
+  // destructor cannot kill.
   void terminate(kj::Duration grace);
   // Sends a signal to the child, unless it has ended.
   void signal(int number) const;
-  // Returns how many killed children this process has not seen end. A warning has named each.
+  // Returns how many killed children had not ended when their destructors stopped waiting. Each was
+  // named in a warning.
   static uint leftBehind();
   // Whether a signal has stopped the child and it has not continued since.
   bool isStopped() const;

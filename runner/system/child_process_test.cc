@@ -60,7 +60,7 @@ private:
   pid_t pid = -1;
 };
 
-TEST_CASE("ChildProcess: does not wait for ever for a killed child that the kernel keeps") {
+TEST_CASE("ChildProcess: does not wait forever for a killed child that the kernel keeps") {
   kj::UnixEventPort::captureChildExit();
   auto io = kj::setupAsyncIo();
   kj::String words[] = {kj::str("sh"), kj::str("-c"), kj::str("echo $$; exec cat")};

@@ -52,7 +52,7 @@ kj::Array<kj::String> wordsForKj(kj::ArrayPtr<char* const> arguments) {
 }
 
 // KJ warns if PWD names another folder than the current one. A program that starts ours in a folder
-// without a shell leaves such a PWD.
+// without a shell passes on such a PWD.
 void forgetForeignFolder() {
   const char* folder = ::getenv("PWD");
   if (folder == nullptr) return;
@@ -155,7 +155,8 @@ void CommandLine::exitInfo(kj::StringPtr message) {
 void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnected) {
   // Writing to a pipe without readers is then an error of write(): see print().
   ::signal(SIGPIPE, SIG_IGN);
-  // The same for a file that grows beyond the limit of `ulimit -f`. Roles inherit both settings.
+  // The same is true of a file that grows beyond the limit of `ulimit -f`. Roles inherit both
+  // settings.
   ::signal(SIGXFSZ, SIG_IGN);
   forgetForeignFolder();
   auto words = wordsForKj(kj::arrayPtr(argv, argc).slice(argc > 0 ? 1 : 0, argc));

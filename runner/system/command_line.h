@@ -39,8 +39,8 @@ public:
   [[noreturn]] void exitInfo(kj::StringPtr message) override;
   void increaseLoggingVerbosity() override {}
 
-  // Calls `work`, which uses what the command line names. If it throws, prints the reason as an
-  // error and ends the process with WRONG_INPUT.
+  // Calls `work`, which uses files or values that the command line names. If it throws, prints the
+  // reason as an error and ends the process with WRONG_INPUT.
   void orWrongInput(kj::FunctionParam<void()> work);
 
   // Adds `command` to the words that run() suggests for an unknown first word.
@@ -70,18 +70,19 @@ private:
 void openStandardStreams();
 
 // Sets environment variables that oneDNN's threading runtime reads when it is loaded, before main.
-// Starts the program again if that changed anything. We count the threads ourselves, and a waiting
-// thread must not spin because other workers share the cores. Call this first in main.
+// Starts the program again if that changed anything. The program chooses its number of threads
+// itself, and a waiting thread must not spin because other workers share the cores. Call this first
+// in main.
 void setThreadEnvironment(char* argv[]);
 
 // Writes all of `text` to stdout. On a terminal, control characters are shown as
 // configs::printableLines() shows them. If a write fails (a full disk), all later output is
 // dropped, but the program completes its work. CommandLine then ends it with RUN_FAILED and one
-// sentence. A reader of a pipe that has gone (`runner explain FILE | head`) is not a failure. Call
-// it from one thread at a time.
+// sentence. A pipe whose reader has ended (`runner explain FILE | head`) is not a failure. Call it
+// from one thread at a time.
 void print(kj::StringPtr text);
 
-// The same for sentences. On a terminal they are wrapped() to its width.
+// Does the same for sentences. On a terminal they are wrapped() to its width.
 void printWrapped(kj::StringPtr text);
 
 }  // namespace runner

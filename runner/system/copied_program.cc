@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t SHA256_DIGITS = 64;
 
-// Whether `name` begins with the sum of a tar. Others are not ours.
+// Whether `name` begins with the checksum of a tar. Other files are not ours.
 bool isOurs(kj::StringPtr name) {
   return ::strspn(name.cStr(), "0123456789abcdef") >= SHA256_DIGITS;
 }

@@ -1,5 +1,5 @@
-// runner/system/copied_program.h: this program where a launcher on another machine has copied it,
-// and earlier versions of it beside it.
+// runner/system/copied_program.h: the copy of this program that a launcher on another machine has
+// made here, and copies of other versions beside it.
 #pragma once
 
 #include <kj/common.h>
@@ -16,10 +16,10 @@ public:
 
   // Whether nobody has written to its files since they were copied.
   bool isUnchanged() const;
-  // Notes that it is in use. Call it more often than UNUSED_DAYS.
+  // Marks the copy as in use. Call it more often than every UNUSED_DAYS.
   void noteUse() const;
-  // Removes the other programs beside it, and copies that were cut off, if nobody has used them for
-  // UNUSED_DAYS. What cannot be removed stays.
+  // Removes other and incomplete copies beside it that nobody has used for UNUSED_DAYS. Ignores
+  // files that cannot be removed.
   void removeUnused() const;
 
   static constexpr kj::uint UNUSED_DAYS = 30;

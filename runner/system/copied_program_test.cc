@@ -48,7 +48,7 @@ TEST_CASE("CopiedProgram: removes copies that nobody has used for a month, and n
   CHECK(isThere(young));
   CHECK(isThere(other));
 
-  // The use of this copy was noted above, so it stays.
+  // This copy was marked as used above, so it stays.
   CopiedProgram(kj::str(young)).removeUnused();
   CHECK(isThere(own));
 }

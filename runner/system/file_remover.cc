@@ -16,9 +16,9 @@ namespace {
 // Says that it is ready, waits until the other end of `socket` is closed, and removes the files.
 // Runs in a fork of a process that may have threads, so it only calls the system.
 [[noreturn]] void waitAndRemove(int socket, kj::ArrayPtr<const char* const> paths) {
-  // Ctrl-C, and whoever ends the group of the launcher, do not end this process.
+  // Ctrl-C, or a signal to the launcher's group, does not end this process.
   ::setsid();
-  // It must keep nothing open whose end somebody waits for.
+  // It must not keep a stream open whose end another process waits for.
   ::dup2(socket, STDIN_FILENO);
   constexpr unsigned SECOND = STDIN_FILENO + 1, ALL = ~0u;
   if (::syscall(SYS_close_range, SECOND, ALL, 0) != 0) {

@@ -8,15 +8,15 @@
 
 namespace runner {
 
-// Removes files when it is destroyed, and also if `kill -9` ends this process before. A child
-// process of its own waits for that. Nothing removes the files if that child is killed first, or if
-// the machine goes down.
+// Removes files when it is destroyed, and also if `kill -9` ends this process before. A separate
+// child process waits for that. Nothing removes the files if that child is killed first, or if the
+// machine goes down.
 class FileRemover {
 public:
-  // The files need not be there yet. `paths` must be absolute, or the current folder must stay.
+  // The files need not exist yet. `paths` must be absolute, or the current folder must not change.
   // Throws if no process can be started.
   explicit FileRemover(kj::ArrayPtr<const kj::String> paths);
-  // Returns when the files are gone.
+  // Returns when the files are removed.
   ~FileRemover() noexcept;
   KJ_DISALLOW_COPY(FileRemover);
 

@@ -23,7 +23,7 @@ TEST_CASE("FileRemover: removes its files when it is destroyed, and no others") 
   tests::writeFile(other, "text");
   {
     FileRemover remover(filesIn(folder));
-    // Only one of the files is there at all.
+    // Only one of the files exists.
     tests::writeFile(filesIn(folder)[0], "text");
   }
   CHECK(::access(filesIn(folder)[0].cStr(), F_OK) != 0);

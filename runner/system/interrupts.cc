@@ -73,7 +73,7 @@ void appendAtInterrupt(int fd, kj::StringPtr line) {
 }
 
 void endInterrupted() {
-  // Only calls that a signal handler may make.
+  // Makes only calls that are allowed in a signal handler.
   if (appendedFile >= 0) {
     auto end = ::lseek(appendedFile, 0, SEEK_END);
     (void)!::pwrite(appendedFile, appendedLine.begin(), appendedLine.size(), end);

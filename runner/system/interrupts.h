@@ -19,7 +19,7 @@ kj::StringPtr reasonOfInterrupt(int signal);
 //
 // While `mustCleanUp` returns true, the first signal only makes isInterrupted() true. Code whose
 // files nobody else removes must then stop, remove them, and call endInterrupted(). A second signal
-// ends the process at once. Signal handlers call `mustCleanUp`.
+// ends the process immediately. Signal handlers call `mustCleanUp`.
 void endAtInterrupt(kj::StringPtr words, bool (*mustCleanUp)() = nullptr);
 bool isInterrupted();
 // Appends `line` to the open file `fd` right before a signal of endAtInterrupt() ends this process.

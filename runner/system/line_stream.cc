@@ -6,7 +6,7 @@ namespace runner {
 
 namespace {
 
-// Whoever writes a line must not take memory without limit.
+// A writer must not make this process use memory without limit.
 constexpr size_t LINE_BYTES_MAX = 16 << 20;
 
 // The state of one readLines().

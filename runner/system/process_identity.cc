@@ -60,7 +60,8 @@ kj::Maybe<kj::AutoCloseFd> ProcessIdentity::open() const {
     return nullptr;
   }
   kj::AutoCloseFd fd(raw);
-  // The descriptor keeps the number from being used again. It may have been before.
+  // The descriptor keeps the number from being reused. But it may have been reused before the
+  // descriptor was opened.
   if (begun_ticks == 0 || begunTicksOf(pid) != begun_ticks) return nullptr;
   return kj::mv(fd);
 }

@@ -8,8 +8,8 @@
 
 namespace runner {
 
-// A process. Its number alone does not identify it: numbers are used again, and every machine and
-// every container has numbers of its own.
+// A process. Its number alone does not identify it: numbers are reused, and each machine and each
+// container numbers its processes separately.
 struct ProcessIdentity {
   pid_t pid = 0;
   kj::String host;  // the name of its machine, for people
@@ -20,11 +20,10 @@ struct ProcessIdentity {
   // Returns the process of this machine that has the number `pid` now, such as getpid().
   static ProcessIdentity of(pid_t pid);
 
-  // Whether the process is one of this machine, also if it has ended.
+  // Whether the process belongs to this machine. It may have ended.
   bool isHere() const;
-  // Returns a descriptor (a pidfd) that can be read when the process has ended. Null if no process
-  // that this one sees is that process: it has ended, or runs on another machine or in another
-  // container.
+  // Returns a descriptor (a pidfd) that can be read when the process has ended. Null if this
+  // process cannot see it: it has ended, or runs on another machine or in another container.
   kj::Maybe<kj::AutoCloseFd> open() const;
 };
 

@@ -19,7 +19,8 @@ namespace {
 
 using Take = kj::Function<void(kj::ArrayPtr<const kj::byte>)>;
 
-// When all files of the package were changed last, for the same tar each time.
+// The modification time of all files in the package. It is constant, so that the tar is always the
+// same.
 constexpr time_t TIME_S = 0;
 
 // Libraries that belong to the machine and not to the program.

@@ -20,14 +20,14 @@ public:
   kj::String sha256() const;
   // Returns the tar.
   kj::Array<kj::byte> bytes() const;
-  // Whether the files are in `folder` as tar has unpacked them: nobody has written to them since.
-  // Takes less than a millisecond, because it looks at the times of the files only.
+  // Whether `folder` has the files as tar has unpacked them, unchanged since. Takes less than a
+  // millisecond, because it looks at the times of the files only.
   bool isUnchangedIn(kj::StringPtr folder) const;
 
 private:
   struct File {
     kj::String name;  // in the tar
-    kj::String path;  // here
+    kj::String path;  // on this machine
   };
   // Writes the tar to `take`, in pieces.
   void write(kj::Function<void(kj::ArrayPtr<const kj::byte>)> take) const;

@@ -45,7 +45,8 @@ kj::String reasonOf(const kj::Exception& exception) {
     isRemote = true;
     text = kj::str(text.slice(0, at - text.cStr()), at + REMOTE.size());
   }
-  // A reader of the launcher's pipe would take lines within a message for further messages.
+  // A message must be one line, because a reader of the launcher's pipe takes each line as a
+  // message.
   for (char& c: text) {
     if (c == '\n') c = ' ';
   }
@@ -59,8 +60,8 @@ kj::String reasonOf(const kj::Exception& exception) {
         "memory ran out: make data.batch_size smaller or start fewer workers "
         "(`runner explain` says what a worker needs)");
   }
-  // The file does not matter, and often it has no name. A limit of the whole system has another way
-  // out.
+  // The file does not matter, and often has no name. A limit of the whole system needs other
+  // advice.
   if (contains(text, "Too many open files") && !contains(text, "Too many open files in system")) {
     if (isRemote) return kj::str(text, "; raise the limit of that process (`ulimit -n`)");
     KJ_IF_MAYBE(limit, limitOn(RLIMIT_NOFILE)) {

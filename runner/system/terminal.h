@@ -29,12 +29,12 @@ bool canMoveCursor(int fd);
 kj::String wrappedFor(int fd, kj::StringPtr text);
 
 // Returns `text`, which ends with a space, followed by `path`. If the terminal behind `fd` has no
-// room for both on one line, `path` gets a line of its own, so that it can be copied.
+// room for both on one line, `path` is on a separate line, so that it can be copied.
 kj::String withPath(int fd, kj::StringPtr text, kj::StringPtr path);
 
-// Writes a line to standard error. Everything that a person reads goes there, except for results.
-// Control characters are shown as configs::printable() shows them. On a terminal the line is
-// wrapped(). Ignores write errors.
+// Writes a line to standard error. All messages for people go there, and only results go to
+// standard output. Control characters are shown as configs::printable() shows them. On a terminal
+// the line is wrapped(). Ignores write errors.
 void tell(kj::StringPtr line);
 
 }  // namespace runner

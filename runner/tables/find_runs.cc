@@ -21,7 +21,7 @@ namespace {
 // Runs are at most as deep as runs/<name>/<settings>/<n>.
 constexpr uint DEPTH_MAX = 4;
 
-// A folder counts as a run even if its events cannot be read. Reading them then says why.
+// A folder counts as a run even if its events cannot be read. Reading them later reports why.
 bool isRun(kj::StringPtr folder) {
   struct stat about;
   return ::lstat(RunFolder{kj::str(folder)}.events().cStr(), &about) == 0;

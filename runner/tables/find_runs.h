@@ -16,7 +16,7 @@ struct FoundRun {
 
 // Returns `path` itself if it is the folder of a run, else all runs below it. Links (`last`) are
 // left out. The runs of a sweep come in its order, then all others by name, 2 before 10. Throws,
-// with the way out, if there is no run.
+// and says what to do, if there is no run.
 kj::Array<FoundRun> findRuns(kj::StringPtr path);
 
 // Returns, in one sentence, which runs of the latest sweep in the folder `path` have no events.

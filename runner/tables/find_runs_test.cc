@@ -30,7 +30,7 @@ kj::String labelsOf(kj::StringPtr path) {
   return kj::strArray(labels, " ");
 }
 
-TEST_CASE("findRuns: the folder of a run is that run, whatever is in it") {
+TEST_CASE("findRuns: the folder of a run is that run, whatever it contains") {
   auto run = addRun("alone/1");
   addRun("alone/1/inner");
   CHECK(labelsOf(run) == run);

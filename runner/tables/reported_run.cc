@@ -22,8 +22,8 @@ namespace {
 
 constexpr uint64_t EXPERIMENT_BYTES_MAX = 1 << 24;
 
-// The longest label made of settings. A sweep's folder has no longer name. Runs of different
-// experiments can differ in dozens of settings.
+// The longest label made of settings. Names of a sweep's folders are not longer, but runs of
+// different experiments can differ in dozens of settings.
 constexpr size_t LABEL_BYTES_MAX = 180;
 
 kj::ArrayPtr<const EpochRecord> warmEpochs(const RunRecord& record) {
@@ -163,8 +163,8 @@ void readExperimentOf(ReportedRun& run, kj::StringPtr path, kj::String resolved)
   }
 }
 
-// Calls `read`, which reads a part of the run's folder. If it throws, adds a sentence that `what`
-// is left out.
+// Calls `read`, which reads a part of the run's folder. If it throws, adds a sentence to `unread`:
+// `what` is left out.
 template <typename Func>
 void orLeaveOut(ReportedRun& run, kj::StringPtr what, Func&& read) {
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
@@ -230,7 +230,7 @@ void readTable(ReportedRun& run) {
 }
 
 void readConfusion(ReportedRun& run) {
-  // A run that goes on from a checkpoint may have the file of an end that it has yet to reach.
+  // A resumed run may have this file from an end that it has yet to reach again.
   if (run.record.state != RunRecord::FINISHED) return;
   auto path = RunFolder{kj::str(run.record.folder)}.confusion();
   if (::access(path.cStr(), F_OK) != 0) return;

@@ -41,20 +41,20 @@ struct ReportedRun {
   kj::Vector<kj::String> unread;
 };
 
-// Reads everything that the run in `folder` left, except its table. Throws as readRunRecord() does.
-// If this program no longer understands the folder's experiment.toml, adds that to `unread`.
+// Reads all files of the run in `folder`, except its table. Throws as readRunRecord() does. If this
+// program no longer understands the folder's experiment.toml, adds that to `unread`.
 ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label);
 
-// The same for a run whose record is in memory, and which may not have a folder yet. `resolved` is
-// the text of its experiment; null means that of the folder. [expect] and [published] may have
-// changed since the run, because a run does not depend on them.
+// Does the same for a run whose record is in memory, and which may not have a folder yet.
+// `resolved` is the text of its experiment; null means that of the folder. [expect] and [published]
+// may have changed since the run, because a run does not depend on them.
 ReportedRun reportedRun(
     RunRecord record, kj::String label, kj::Maybe<kj::String> resolved = nullptr);
 
 // Reads the run's table from its events. Only a single run shows this table.
 void readTable(ReportedRun& run);
-// Reads the run's confusion.csv and classes.txt, if it has them. Only a single run shows it. If it
-// cannot be read, adds that to `unread`.
+// Reads the run's confusion.csv and classes.txt, if it has them. Only a single run shows the
+// matrix. If a file cannot be read, adds that to `unread`.
 void readConfusion(ReportedRun& run);
 
 // Sets the settings of the runs, with the same keys for all, and their labels. A label is
@@ -73,9 +73,9 @@ bool areNamedBySettings(kj::ArrayPtr<const ReportedRun> runs);
 // its order. `within_of_first_run` refers to the first of them, unless there is only one.
 void judgeAll(kj::ArrayPtr<ReportedRun> runs);
 
-// The same for runs of any origin, in any order. `within_of_first_run` refers to the first run of
-// the sweep that began last in the folder around the run. It is not judged for a run that this
-// sweep does not have. Throws if the order of a sweep cannot be read.
+// Does the same for runs of any origin, in any order. `within_of_first_run` refers to the first run
+// of the sweep that began last in the folder around the run. Runs that do not belong to this sweep
+// are not judged by it. Throws if the order of a sweep cannot be read.
 void judgeBySweeps(kj::ArrayPtr<ReportedRun> runs);
 
 // Returns one sentence per missed expectation: "expectation missed: validation_accuracy of epoch 10
@@ -103,12 +103,12 @@ kj::Array<Comparison> compare(const ReportedRun& run);
 // Returns the mean time of an epoch, in seconds, and the mean speed. They are means over the warm
 // epochs: all but the first, which warms up, and a last one that was cut short. An epoch was cut
 // short (by `train.steps`, or because the run ended early) if it trained on fewer images than the
-// one before, by more than a step. If no epoch is left, the means are over all after the first. If
-// there is only one epoch, they are its own. Null without epochs.
+// one before, by more than a step. If no epoch is left, the means are over all epochs after the
+// first. If there is only one epoch, the means are its figures. Null without epochs.
 kj::Maybe<double> meanEpoch_s(const RunRecord& record);
 kj::Maybe<double> meanImages_per_s(const RunRecord& record);
 
-// Returns where the time of a step goes, as means over the same epochs. Null without steps.
+// Returns the time of a step by verbs, as means over the same epochs. Null without steps.
 kj::Maybe<VerbTimes> meanStep(const RunRecord& record);
 // Returns a sentence for users whose workers wait for records for at least a tenth of these steps,
 // and for at least ten seconds.

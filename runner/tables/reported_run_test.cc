@@ -71,7 +71,7 @@ TEST_CASE("readerHint: reports that workers waited for records, if that took lon
   // The first epoch does not count.
   reading.record.epochRecords[0].verbs.read_s = 10;
   CHECK(readerHint(reading.record) == nullptr);
-  // So little does not matter.
+  // Less than ten seconds of waiting do not matter.
   for (auto& epoch: reading.record.epochRecords.slice(1, 3)) epoch.verbs.read_s = 0.25;
   CHECK(readerHint(reading.record) == nullptr);
   for (auto& epoch: reading.record.epochRecords.slice(1, 3)) {
@@ -323,7 +323,7 @@ TEST_CASE("tellApart: names stay if one run's experiment is not known") {
   CHECK(runs[2].label == "x/2");
 }
 
-TEST_CASE("readConfusion: reads the confusion of finished runs only, and says why it cannot") {
+TEST_CASE("readConfusion: reads the matrix only for finished runs, and says why it cannot") {
   auto finished = run();
   finished.record.folder = kj::str(::getenv("TEST_TMPDIR"), "/confused");
   REQUIRE(::mkdir(finished.record.folder.cStr(), 0777) == 0);
@@ -337,7 +337,7 @@ TEST_CASE("readConfusion: reads the confusion of finished runs only, and says wh
   REQUIRE(finished.confusion.size() == 1);
   CHECK(finished.confusion[0].predicted == 5);
 
-  // This run goes on from a checkpoint, and has not yet validated for the last time.
+  // This run continues from a checkpoint, and has not reached its last validation again.
   auto unfinished = run();
   unfinished.record.folder = kj::str(finished.record.folder);
   unfinished.record.state = RunRecord::UNFINISHED;

@@ -13,7 +13,8 @@ constexpr uint STEP_ROWS_MAX = 20;
 // epoch, state, and met expectations, if there are any. `decimals` are those of accuracies and
 // losses.
 TextTable resultsTable(kj::ArrayPtr<const ReportedRun> runs, uint decimals);
-// The same with a column `run` with these names. Without names, it has no such column.
+// Returns the same with a column `run` with these names. If `names` is empty, there is no such
+// column.
 TextTable resultsTable(
     kj::ArrayPtr<const ReportedRun> runs, uint decimals, kj::ArrayPtr<const kj::StringPtr> names);
 
@@ -28,15 +29,15 @@ TextTable validationsTable(const ReportedRun& run);
 // validations have the same number of views.
 kj::String viewsNote(const RunRecord& record);
 
-// Returns one sentence for each time that the run went on with other numbers of workers or servers.
+// Returns one sentence for each time that the run continued with other numbers of workers or
+// servers.
 kj::Array<kj::String> resizeNotes(const RunRecord& record);
 
 // Returns the published figures beside ours: | run | at | figure | ours | published | difference |.
 // The first column is there only if there are several runs. No rows if nothing was published.
 TextTable publishedTable(kj::ArrayPtr<const ReportedRun> runs);
 
-// Returns where a step's time goes, in ms, which share of it reading takes, and the traffic of a
-// step.
+// Returns the time of a step by verbs, in ms, the share of reading, and the traffic of a step.
 TextTable stepTimesTable(kj::ArrayPtr<const ReportedRun> runs);
 
 // Returns CPU, cores, memory, instruction set and version. One row for all runs if they agree.

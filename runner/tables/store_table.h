@@ -8,13 +8,13 @@ namespace runner {
 
 // Returns one row per worker, with all its traffic since the run began and how long its steps
 // waited. One row per server (or per worker that holds a shard) has the traffic of all workers with
-// it, and for a server its counts. No rows if nothing went to a server.
+// it, and for a server its counts. No rows if no values were sent to a server.
 //
 // Calls and their round trips are those of pushes. A round trip is that of a call over a
 // connection, including the wait for other workers, or that of a slice through shared memory. `max
-// queue` is the largest payload of pushes that waited at one worker for one server. The column
-// `reconnects` is there if a connection was made anew. `staleness` is a histogram of applied pushes
-// by the number of updates since the values that they were computed on: `0: 10, 2: 3`.
+// queue` is the largest payload of pushes that waited at one worker for one server. There is a
+// column `reconnects` if a broken connection was made again. `staleness` is a histogram of applied
+// pushes by the number of updates since the values that they were computed on: `0: 10, 2: 3`.
 TextTable storeTable(const RunRecord& record);
 
 // The columns to keep if a terminal has no room for all of them, the most important one first.

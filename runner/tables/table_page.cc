@@ -36,7 +36,7 @@ kj::Maybe<TextTable> singleTableOf(Runs runs, uint stepRowsMax) {
 constexpr kj::StringPtr IMPORTANT_PUBLISHED_COLUMNS[] = {
     "run"_kj, "figure"_kj, "ours"_kj, "published"_kj};
 
-// How tables, and the lines between them, are written.
+// Writes tables, and the lines between them, for a terminal or as Markdown.
 class Form {
 public:
   Form() = default;
@@ -82,7 +82,7 @@ kj::String unsavedOf(Runs runs, const Form& form) {
   return lines.empty() ? kj::str() : kj::str("\n", kj::strArray(lines, ""));
 }
 
-// Returns after which epochs the numbers of workers and servers have changed.
+// Returns sentences about the epochs after which the numbers of workers and servers have changed.
 kj::String resizesOf(Runs runs, const Form& form) {
   kj::Vector<kj::String> lines;
   for (auto& run: runs) {

@@ -9,7 +9,7 @@ namespace runner {
 // `stepRowsMax` rows if it is a table by steps. Several runs have one row each, and the reasons of
 // those that failed. Markdown also has the published figures, and for a single run the traffic of
 // its store. The columns of table.csv do not depend on how the runs ended. Therefore the table.csv
-// of a single run without rows has the header alone.
+// of a single run without rows consists of the header.
 kj::String tableMarkdown(
     kj::ArrayPtr<const ReportedRun> runs, uint stepRowsMax = uint(kj::maxValue));
 kj::String tableCsv(kj::ArrayPtr<const ReportedRun> runs);

@@ -78,7 +78,7 @@ public:
 
   void judge(kj::Maybe<const RunRecord&> first) {
     KJ_IF_MAYBE(v, value) {
-      // A nan meets no bound.
+      // A NaN misses every bound.
       KJ_IF_MAYBE(bound, expectation.atLeast) {
         add(*bound - *v, kj::str("at least ", *bound));
       }
@@ -121,7 +121,7 @@ private:
       addNear(
           v, bound, figureOf(first, *expectation.figure, topK, expectation.epoch), "the first run");
     } else if (first.state != RunRecord::RUNNING) {
-      // The figure of a run that goes on is not known yet.
+      // The figure of a run in progress is not known yet.
       add(NAN, kj::str("within ", bound, " of the first run's, which did not finish"));
     }
   }

@@ -16,8 +16,8 @@ struct Verdict {
   kj::String sentence;
 };
 
-// Judges a run that has ended, one verdict per bound. `topK` is the log.top_k of the expectations:
-// a top-k accuracy of another k is another figure. `first` is the first run of its sweep. A bound
+// Judges a run that has ended, one verdict per bound. `topK` is the log.top_k of the expectations.
+// The accuracy for another k is a different figure. `first` is the first run of its sweep. A bound
 // on the distance to it is not judged if `first` is null, or for the run itself (the run with the
 // same folder). That bound is missed if `first` has not finished. A bound on a figure that the run
 // does not have is missed.

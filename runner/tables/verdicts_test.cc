@@ -51,7 +51,7 @@ TEST_CASE("judge: bounds hold for the last epoch, or for the epoch that they nam
         "- train_loss of epoch 2 is 0.5, expected at most 0.4\n");
 }
 
-TEST_CASE("judge: the top-k accuracy is a figure of its own") {
+TEST_CASE("judge: the top-k accuracy is a separate figure") {
   auto record = run(0.5, 0.6);
   record.epochRecords[1].topK = TopKFigure{TOP_K, 0.875};
   CHECK(judged("validation_top_k_accuracy = { at_least = 0.9 }", record) ==

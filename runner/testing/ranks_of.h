@@ -1,5 +1,5 @@
-// runner/testing/ranks_of.h: what the launchers of ranks do, for tests that replace mpirun or srun
-// by a shell script.
+// runner/testing/ranks_of.h: runs launchers of ranks, for tests that replace mpirun or srun by a
+// shell script.
 #pragma once
 
 #include <kj/function.h>

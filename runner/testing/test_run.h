@@ -1,4 +1,4 @@
-// runner/testing/test_run.h: a finished run as tables show it.
+// runner/testing/test_run.h: a finished run for tests of tables.
 #pragma once
 
 #include "runner/tables/reported_run.h"

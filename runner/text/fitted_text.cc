@@ -35,7 +35,7 @@ kj::StringPtr ellipsisFor(uint columns) {
   return width <= columns ? mark : mark.slice(width - columns);
 }
 
-// Returns where the name ends that `text` begins with, or null if it begins with no name.
+// Returns where the name at the beginning of `text` ends, or null if there is no name.
 kj::Maybe<size_t> colonOf(kj::StringPtr text) {
   auto colon = strstr(text.cStr(), ": ");
   if (colon == nullptr) return nullptr;

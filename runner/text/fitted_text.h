@@ -12,7 +12,7 @@ using kj::uint;
 // after a comma if that costs at most half of the room, else anywhere.
 kj::String shortened(kj::StringPtr text, uint columns);
 
-// The same for a name, whose end says as much as its start: `…` replaces the middle.
+// Does the same for a name, whose end matters as much as its start: `…` replaces the middle.
 kj::String shortenedName(kj::StringPtr name, uint columns);
 
 // Shortens each of `names` to `columns` by shortenedName(). Different names stay different: where

@@ -55,7 +55,7 @@ TEST_CASE("shortenedNames: different names stay different, with a number where t
   CHECK(kj::strArray(shortenedNames(last, 10), "|") == "rate…tum=0|short");
 }
 
-TEST_CASE("wrapped: breaks lines at spaces only, and indents what follows") {
+TEST_CASE("wrapped: breaks lines at spaces only, and indents the rest of a line") {
   CHECK(wrapped("a reason of many words", 10) == "a reason\n  of many\n  words");
   CHECK(wrapped("/a/path/that/is/long of it", 10) == "/a/path/that/is/long\n  of it");
   CHECK(wrapped("short", 10) == "short");

@@ -9,7 +9,7 @@ namespace runner {
 
 namespace {
 
-// Whether JSON has this text as it is, between two quotes.
+// Whether this text is the same in JSON, between two quotes.
 bool isPlain(kj::StringPtr text) {
   for (char c: text) {
     bool isItself = c >= ' ' && c <= '~' && c != '"' && c != '\\';
@@ -52,7 +52,7 @@ kj::Maybe<kj::String> withoutHexEscapes(kj::ArrayPtr<const char> json) {
   for (size_t at = 0; at < json.size();) {
     KJ_IF_MAYBE(escape, escapeAt(json, at)) {
       char32_t number = *escape;
-      // The decoder takes a 0 for the end of the text.
+      // The decoder treats a 0 as the end of the text.
       if (number == 0) result.addAll(json.slice(at, at + ESCAPE_LENGTH));
       at += ESCAPE_LENGTH;
       if (number == 0) continue;
@@ -68,7 +68,7 @@ kj::Maybe<kj::String> withoutHexEscapes(kj::ArrayPtr<const char> json) {
       auto text = kj::decodeUtf32(kj::arrayPtr(&number, 1));
       result.addAll(text.asArray());
     } else {
-      // A backslash and what it escapes stay together.
+      // A backslash and the character that it escapes stay together.
       size_t count = json[at] == '\\' && at + 1 < json.size() ? 2 : 1;
       result.addAll(json.slice(at, at + count));
       at += count;

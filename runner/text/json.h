@@ -1,12 +1,12 @@
-// runner/text/json.h: texts as JSON has them.
+// runner/text/json.h: texts in the form that JSON needs.
 #pragma once
 
 #include <kj/string.h>
 
 namespace runner {
 
-// Returns `text` with U+FFFD in place of what is not UTF-8. JSON holds no other text, so a name
-// that was read from JSON can only be compared with a name in this form.
+// Returns `text` with U+FFFD in place of invalid UTF-8. JSON text is always UTF-8, so a name from
+// JSON can only be compared with a name in this form.
 kj::String inUtf8(kj::StringPtr text);
 
 // Returns inUtf8(text) with quotes and escapes.

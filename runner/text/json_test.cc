@@ -7,7 +7,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("inJson: a text stands between quotes") {
+TEST_CASE("inJson: adds quotes around a text") {
   CHECK(inJson("") == "\"\"");
   CHECK(inJson("conv1.weight ~!") == "\"conv1.weight ~!\"");
   CHECK(inJson("学習率") == "\"学習率\"");
@@ -19,7 +19,7 @@ TEST_CASE("inJson: escapes quotes, backslashes and control characters") {
   CHECK(inJson("one\ntwo\t\x01") == "\"one\\ntwo\\t\\u0001\"");
 }
 
-TEST_CASE("inJson: replaces what is not UTF-8") {
+TEST_CASE("inJson: replaces invalid UTF-8") {
   CHECK(inJson("a\xff z") == "\"a\xef\xbf\xbd z\"");
   CHECK(inUtf8("a\xff z") == "a\xef\xbf\xbd z");
   CHECK(inUtf8("学習率") == "学習率");

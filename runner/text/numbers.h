@@ -17,8 +17,8 @@ kj::String fixedPoint(double value, uint decimals);
 // Returns "1 worker", "2 workers".
 kj::String counted(uint64_t n, kj::StringPtr noun);
 
-// Returns `value` without its fraction, for numbers that another program wrote. NaN and what is
-// below 0 become 0, and what is above 2^53 becomes 2^53.
+// Returns `value` without its fraction, for numbers that another program wrote. NaN and numbers
+// below 0 become 0, and numbers above 2^53 become 2^53.
 uint64_t wholeNumber(double value);
 
 // Returns the value that fixedPoint(value, decimals) shows.

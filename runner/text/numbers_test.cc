@@ -43,7 +43,7 @@ TEST_CASE("rateText: writes a slow rate with more decimals") {
   CHECK(rateText(kj::nan()) == "nan");
 }
 
-TEST_CASE("wholeNumber: takes any number") {
+TEST_CASE("wholeNumber: accepts any number") {
   CHECK(wholeNumber(2.9) == 2);
   CHECK(wholeNumber(-1) == 0);
   CHECK(wholeNumber(kj::nan()) == 0);
@@ -61,7 +61,7 @@ TEST_CASE("shortest: writes no digit that a float does not need, and each that i
   CHECK(shortest(8589973504.0f) == "8589973504");
 }
 
-TEST_CASE("parseWhole: takes digits only, and no number above the limit") {
+TEST_CASE("parseWhole: accepts digits only, and no number above the limit") {
   CHECK(parseWhole("0"_kj) == 0u);
   CHECK(parseWhole("007"_kj) == 7u);
   CHECK(parseWhole("18446744073709551615"_kj) == uint64_t(kj::maxValue));

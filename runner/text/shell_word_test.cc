@@ -19,7 +19,7 @@ TEST_CASE("shellWord: a shell reads every text back as one word") {
   }
 }
 
-TEST_CASE("wordsOfShell: gives the words that a shell gives") {
+TEST_CASE("wordsOfShell: returns the same words as a shell") {
   for (auto command: {"ssh -i key"_kj, "  ssh\t -i  'my key' "_kj, "ssh -i \"it's\"'  'x"_kj,
            "a\\ b \\\"c \\~/d"_kj, "\"a\\\"b\\\\c\\d \\$e\" '\\'"_kj, "'' \"\" x"_kj,
            "~/bin/ssh ~ '~' x~ ~/'a b'"_kj, "größe"_kj}) {

@@ -26,7 +26,7 @@ kj::String csvField(kj::StringPtr text) {
   return kj::str('"', quoted, '"');
 }
 
-// Returns `text` so that it can stand between two `|`.
+// Returns `text` in the form that it needs between two `|`.
 kj::String markdownCell(kj::StringPtr text) {
   kj::Vector<char> cell;
   for (char c: text) {

@@ -43,8 +43,7 @@ kj::String bytesCell(double bytes);
 bool isOfNumbers(const TextTable& table, size_t column);
 
 // Returns the columns `names`, in that order. A `-` in a name matches a space or a `-` in the
-// header. If a column is missing, throws FAILED with the file's name and the columns that there
-// are.
+// header. If a column is missing, throws FAILED with the file's name and the existing columns.
 TextTable selectColumns(
     const TextTable& table, kj::StringPtr file, kj::ArrayPtr<const kj::String> names);
 

@@ -21,13 +21,13 @@ TEST_CASE("formatTable: writes a table in three formats") {
   CHECK(formatTable(table(), TableFormat::CSV) == "epoch,global step\n1,\n10,\"a,b\"\n");
 }
 
-TEST_CASE("formatTable: escapes what would end a cell in Markdown") {
+TEST_CASE("formatTable: escapes characters that would end a cell in Markdown") {
   TextTable odd{kj::arr(kj::str("a|b")), kj::arr(kj::arr(kj::str("x | y\nz"))), nullptr};
   CHECK(formatTable(odd, TableFormat::MARKDOWN) == "| a\\|b |\n| --- |\n| x \\| y z |\n");
   CHECK(formatTable(odd, TableFormat::NONE) == "a|b\nx | y\nz\n");
 }
 
-TEST_CASE("figureCell: has the wanted number of decimals, and is empty without a value") {
+TEST_CASE("figureCell: has the requested number of decimals, and is empty without a value") {
   CHECK(figureCell(0.5, 3) == "0.500");
   CHECK(figureCell(nullptr, 3) == "");
 }

@@ -10,8 +10,8 @@ namespace runner {
 kj::String yamlText(kj::StringPtr text);
 
 // Returns `text`, whose last line has a newline, as a block that keeps its lines (`|`), each
-// indented by `indent` spaces. It stands behind `key: `. Throws if YAML cannot have a character of
-// it in a block, or if it begins with a space.
+// indented by `indent` spaces. It must follow `key: `. Throws if a YAML block cannot have a
+// character of the text, or if the text begins with a space.
 kj::String yamlBlock(kj::StringPtr text, kj::uint indent);
 
 }  // namespace runner

@@ -7,7 +7,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("yamlText: quotes all that YAML would not read as the same string") {
+TEST_CASE("yamlText: quotes every text that YAML would not read as the same string") {
   for (auto plain: {"runner"_kj, "/run/runner"_kj, "a-b_c.d/e"_kj, "v1"_kj}) {
     CHECK(yamlText(plain) == plain);
   }

@@ -39,7 +39,8 @@ public:
       });
   }
 
-  // Takes the array `name` of `node`. The network takes one that `isHeld` for 1, whatever it holds.
+  // Takes the array `name` of `node`. If `isHeld`, the network treats its values as 1, whatever
+  // they are.
   void take(nn::NodeId node, kj::StringPtr name, kj::StringPtr shape, kj::ArrayPtr<float> to,
       bool isHeld = false) {
     auto place = find(node, name);
@@ -75,8 +76,8 @@ private:
     return nullptr;
   }
 
-  // Throws if another array of the network has taken array `i` of the file. That array has the own
-  // name of one layer, which is another system's name of the other layer. No layers share weights.
+  // Throws if another array of the network has already taken array `i` of the file. This happens if
+  // our name of one layer is another system's name of another layer. Layers do not share weights.
   void requireFirst(size_t i, kj::StringPtr name) {
     auto& taker = takers[i];
     if (taker != nullptr) {
@@ -116,8 +117,8 @@ private:
   const nn::Graph& graph;
   kj::HashMap<kj::StringPtr, size_t> places;  // of the arrays in `file`, by name
   kj::ArrayPtr<const kj::String> skip;
-  // Per array of the file: whether the network has a use for it, and the network's array that has
-  // taken it, or null.
+  // Per array of the file: whether the network uses it, and the network's array that has taken it,
+  // or null.
   kj::Array<bool> isUsed;
   kj::Array<kj::StringPtr> takers;
   LoadReport report;

@@ -10,7 +10,7 @@
 
 namespace runner {
 
-// What became of the arrays of a network, and of those of a file.
+// Which arrays of a network were loaded, and which arrays of a file were used.
 struct LoadReport {
   // An array of the network whose values in the file have another shape.
   struct Misfit {
@@ -21,22 +21,22 @@ struct LoadReport {
 
   // Names of arrays of the network, parameters first.
   kj::Vector<kj::String> loaded;
-  kj::Vector<kj::String> skipped;  // as the caller wished
+  kj::Vector<kj::String> skipped;  // as the caller asked
   kj::Vector<kj::String> missing;  // the file does not have them
   kj::Vector<Misfit> misfits;
-  // Names of arrays of the file that the network has no use for.
+  // Names of arrays of the file that the network does not use.
   kj::Vector<kj::String> unused;
 
   // Returns one line about all groups: "loaded 34 arrays; skipped fc_weight, fc_bias".
   kj::String text() const;
-  // Returns which values the caller wants and the file does not give, as a clause about the file.
-  // Null if it gives all.
+  // Returns which arrays, other than skipped ones, were not loaded, as a clause about the file.
+  // Null if all were.
   kj::Maybe<kj::String> whyIncomplete() const;
 };
 
-// Copies the arrays of `file` into the flat arrays of `graph`, by their names. What is not in the
-// file, or has another shape there, keeps its value. So do the arrays whose name one of `skip`
-// matches: see nn::matches(). Files of PyTorch and MXNet may have their own names: see name_maps.h.
+// Copies the arrays of `file` into the flat arrays of `graph`, by their names. Arrays that the file
+// lacks, or has in another shape, keep their values. So do arrays whose names match an entry of
+// `skip`: see nn::matches(). Files of PyTorch and MXNet may have their own names: see name_maps.h.
 // Real numbers of other types become float32. Throws, with the path, if a value that it copies is
 // not finite. Also throws if the file has another value than 1 for a gamma that the network keeps
 // at 1, or if two arrays of the network would be loaded from the same array of the file.

@@ -49,7 +49,7 @@ WeightsFile written(const kj::StringPtr folder, const nn::Graph& graph, Values& 
   return openWeights(path);
 }
 
-TEST_CASE("Load: what was written comes back in the same places") {
+TEST_CASE("Load: values that were written are read back into the same places") {
   auto folder = tests::newFolder();
   auto graph = graphWith(10);
   Values saved(graph, 1), found(graph, -1e6);

@@ -21,9 +21,9 @@ constexpr uint64_t ELEMENTS_MAX = 1ull << 53;
 
 // A row of MXNet's table of types. Its number is the index.
 struct TypeRow {
-  kj::StringPtr name;  // as NumPy calls it
+  kj::StringPtr name;  // the name in NumPy
   uint64_t bytes;
-  kj::StringPtr known;  // in a FoundTensor; empty: values of weights are never of this type
+  kj::StringPtr known;  // the name in a FoundTensor; empty: weights never have this type
 };
 
 constexpr TypeRow TYPES[] = {
@@ -68,7 +68,7 @@ private:
   kj::ArrayPtr<const kj::byte> rest;
 };
 
-// An array without its name, which stands behind all arrays.
+// An array without its name. The names follow all arrays.
 struct Array {
   const TypeRow* type;
   kj::String shape;
@@ -91,7 +91,7 @@ uint64_t readShape(Cursor& cursor, uint32_t sides, uint sideBytes, kj::String& t
   return elements;
 }
 
-// `which` is what messages call the array.
+// `which` is the name of the array in messages.
 Array readArray(Cursor& cursor, kj::StringPtr which) {
   constexpr uint32_t UNKNOWN = 0xffffffff;
   uint32_t magic = cursor.number(4);
@@ -112,7 +112,7 @@ Array readArray(Cursor& cursor, kj::StringPtr which) {
       hasSides && sides != UNKNOWN ? readShape(cursor, sides, isOldest ? 4 : 8, array.shape) : 0;
   if (elements == 0) configs::fail("its ", which, " has no values");
 
-  cursor.take(8);  // which device had it
+  cursor.take(8);  // the device of the array
   uint32_t type = cursor.number(4);
   if (type >= kj::size(TYPES)) configs::fail("its ", which, " has an unknown type, ", type);
   array.type = &TYPES[type];

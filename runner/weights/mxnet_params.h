@@ -13,7 +13,7 @@ bool isMxnetParams(kj::ArrayPtr<const kj::byte> bytes);
 // Returns the arrays of a file that MXNet has written (NDArray::Save in its src/ndarray/ndarray.cc:
 // version 1 of its arrays, 2 and 3, and the oldest ones, which have none), in the order of the
 // file. The names lack the prefixes `arg:` and `aux:`. The types are F32, F64, F16 and BF16, and
-// values may stand at any address. The result refers to `bytes`.
+// the values may be unaligned. The result refers to `bytes`.
 //
 // Throws with the cause if the bytes are not such a file, or are cut short. Also throws if an array
 // is sparse, has another type, has no values or no name, or has the same name as another array.

@@ -19,7 +19,7 @@ constexpr uint32_t FLOAT32 = 0, FLOAT64 = 1, FLOAT16 = 2, INT8 = 5, BFLOAT16 = 1
 // A file, written number by number.
 class File {
 public:
-  // Begins a list of so many arrays.
+  // Begins a list of the given number of arrays.
   explicit File(uint64_t arrays, uint64_t magic = 0x112) {
     add(magic, 8);
     add(0, 8);
@@ -119,7 +119,7 @@ TEST_CASE("MXNet: a file that is cut short anywhere is refused") {
   CHECK(complaintAbout(one().add(0, 1)) == "it has more bytes after the last name");
 }
 
-TEST_CASE("MXNet: numbers that are too large are refused before memory is taken") {
+TEST_CASE("MXNet: numbers that are too large are refused before memory is allocated") {
   constexpr uint64_t MOST = ~0ull;
   CHECK(complaintAbout(File(MOST)) == "it is cut short");
   CHECK(complaintAbout(File(1).add(0xfffffff0, 4)) == "it is cut short");
@@ -133,7 +133,7 @@ TEST_CASE("MXNet: numbers that are too large are refused before memory is taken"
   CHECK(complaintAbout(name) == "it is cut short");
 }
 
-TEST_CASE("MXNet: says so if a file is not one of MXNet's") {
+TEST_CASE("MXNet: reports a file that is not one of MXNet's") {
   CHECK(!isMxnetParams("hello"_kj.asBytes()));
   CHECK(complaintAbout(File(0, 0x113)) == "it does not begin as MXNet's lists of arrays do");
 }

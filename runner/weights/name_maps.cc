@@ -9,7 +9,7 @@ namespace {
 
 using Text = kj::ArrayPtr<const char>;
 
-// Who reads and writes the names. PyTorch joins layer and array by a dot, MXNet by `_`.
+// The system whose names they are. PyTorch joins layer and array by a dot, MXNet by `_`.
 enum class System { TORCH, MXNET };
 
 // The name that another system has for a layer of ours. In `ours`, `#` stands for a number and `*`
@@ -96,7 +96,8 @@ constexpr Row ROWS[] = {
     {System::MXNET, "fc"_kj, "fc1_$_classes"_kj},
 };
 
-// What MXNet calls layers that its scripts give no name: the op and the number of such ops before.
+// MXNet's names for layers without a name in the script: the op, and the number of earlier ops of
+// this kind.
 kj::Maybe<kj::StringPtr> automaticName(const nn::Op& op) {
   if (op.is<nn::Conv2d>()) return "convolution"_kj;
   if (op.is<nn::Dense>()) return "fullyconnected"_kj;
@@ -104,7 +105,7 @@ kj::Maybe<kj::StringPtr> automaticName(const nn::Op& op) {
   return nullptr;
 }
 
-// What PyTorch calls an array of a layer.
+// PyTorch's name for an array of a layer.
 struct TorchArray {
   kj::StringPtr ours;
   kj::StringPtr theirs;
@@ -144,7 +145,8 @@ bool matches(Text pattern, Text text, kj::Vector<Text>& found) {
   return false;
 }
 
-// Returns `theirs` of a row with what `ours` has found in the name of a layer.
+// Returns `theirs` of a row, filled in with the parts that `ours` has matched in the name of a
+// layer.
 kj::String filled(kj::StringPtr theirs, kj::ArrayPtr<const Text> found, kj::uint classes) {
   kj::Vector<kj::String> pieces;
   auto next = found.begin();

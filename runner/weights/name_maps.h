@@ -1,4 +1,4 @@
-// runner/weights/name_maps.h: what other systems call the arrays of a network.
+// runner/weights/name_maps.h: the names that other systems give to the arrays of a network.
 #pragma once
 
 #include <kj/array.h>
@@ -13,8 +13,8 @@ namespace runner {
 // takes the first one that its file has, after `name` itself.
 kj::Array<kj::String> namesElsewhere(const nn::Graph& graph, nn::NodeId node, kj::StringPtr name);
 
-// Whether an array of another system is no part of the network, and says nothing about what the
-// network computes: the counters of PyTorch's batch norms.
+// Whether an array of another system does not affect what the network computes, such as the
+// counters of PyTorch's batch norms.
 bool isBookkeeping(kj::StringPtr name);
 
 }  // namespace runner

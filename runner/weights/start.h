@@ -7,8 +7,8 @@
 
 namespace runner {
 
-// Replaces initial values by trained ones, as `start` says. Throws, with the way out, if the file
-// cannot be read, or does not have all arrays of the network that are not skipped.
+// Replaces initial values by trained ones, as `start` says. Throws, and says what to do, if the
+// file cannot be read, or does not have all arrays of the network that are not skipped.
 LoadReport startFrom(const StartWeights& start, const nn::Graph& graph,
     kj::ArrayPtr<float> parameters, kj::ArrayPtr<float> statistics);
 

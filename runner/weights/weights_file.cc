@@ -31,8 +31,8 @@ kj::String firstNameIn(kj::ArrayPtr<const kj::byte> zip) {
   return kj::heapString(zip.slice(NAME_AT, kj::min(end, zip.size())).asChars());
 }
 
-// Returns what wrote a file that is of another format, and how to convert it, as a clause. Null if
-// the format is not known at all.
+// Returns which program wrote a file of another format, and how to convert it, as a clause. Null if
+// the format is unknown.
 kj::Maybe<kj::StringPtr> whyUnreadable(kj::ArrayPtr<const kj::byte> bytes) {
   constexpr auto TORCH =
       "was written by torch.save(), and only Python reads such files. Convert it in Python, with "

@@ -22,8 +22,8 @@ struct WeightsFile {
 
 // Opens the file at `path`, which has safetensors' format, or is MXNet's list of arrays
 // (`.params`). If `path` is the folder of a run, opens its last weights. Throws, with the path and
-// the way out, if there is no such file, if it cannot be read, or if it is the weights of a
-// finished run, but holds other values than the run recorded.
+// what to do, if the file does not exist, if it cannot be read, or if it is the weights of a
+// finished run but holds other values than the run recorded.
 WeightsFile openWeights(kj::StringPtr path);
 
 }  // namespace runner

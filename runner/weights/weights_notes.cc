@@ -20,9 +20,9 @@ constexpr kj::StringPtr CLASSES = "classes"_kj;
 constexpr kj::StringPtr CLASS_NAMES = "class_names"_kj;
 constexpr kj::StringPtr MEAN_IMAGE = "mean_image"_kj;
 
-// Of a side of an image, and of the number of classes.
+// The largest side of an image, and the largest number of classes.
 constexpr uint64_t NUMBER_MAX = 1 << 24;
-// Of an image: no network takes larger ones.
+// The largest number of values in an image that a network takes.
 constexpr double VALUES_MAX = 1 << 28;
 
 // Returns the mean of the images that the network was trained on.
@@ -94,7 +94,7 @@ kj::Array<Note> notesOf(
       if (io::isAddress(*address)) addresses.add(*address);
     }
   }
-  // One may be the beginning of the other.
+  // Longer addresses come first, because one address may be the beginning of another.
   std::sort(addresses.begin(), addresses.end(),
       [](kj::StringPtr a, kj::StringPtr b) { return a.size() > b.size(); });
   for (auto address: addresses) text = withoutSecrets(text, address);

@@ -1,5 +1,5 @@
-// runner/weights/weights_notes.h: what a file of weights says about itself, so that it can be used
-// without its run. docs/formats/weights.md describes the texts.
+// runner/weights/weights_notes.h: the notes in a file of weights, with which it can be used without
+// its run. docs/formats/weights.md describes the texts.
 #pragma once
 
 #include "runner/checkpoints/safetensors.h"
@@ -19,15 +19,15 @@ constexpr uint64_t NOTES_BYTES_MAX = 2 << 20;
 kj::Array<Note> notesOf(
     kj::StringPtr resolved, const Experiment& experiment, const ModelFacts& facts);
 
-// What these notes say.
+// The content of these notes.
 struct WeightsNotes {
   kj::String resolved;
   io::DatasetFacts facts;      // without the numbers of records
   kj::Array<float> meanImage;  // empty if there is none, or if it was left out
 };
 
-// Returns what the notes of `file` say. Null if it has none of them, because another program or an
-// older version of this one wrote it. Throws, with the path, if they contradict each other.
+// Reads the notes of `file`. Null if it has none, because another program or an older version of
+// this one wrote it. Throws, with the path, if they contradict each other.
 kj::Maybe<WeightsNotes> readNotes(const WeightsFile& file);
 
 }  // namespace runner

@@ -66,7 +66,7 @@ TEST_CASE("Notes: have the run's mean image, without reading the data set again"
   auto experiment = loaded();
   auto& described = KJ_ASSERT_NONNULL(experiment.experiment);
   described.data.augment.meanImage = true;
-  // There is no such folder any more.
+  // This folder no longer exists.
   described.data.source = kj::str("/none/photos");
   io::DatasetFacts data{{1, 1, 2}, 2, 100, 10};
   data.meanImage = kj::arr(1.0f, 2.0f);

@@ -1,6 +1,6 @@
 // `runner check` on each x.toml here must print exactly x.expected on stderr and end with exit code
 // 2. A first line `# with: --set a.b=c` adds these words to the command. To add a case: write the
-// file, run tests/update.sh, and read what it wrote as a user would.
+// file, run tests/update.sh, and read its output as a user would.
 #include <doctest/doctest.h>
 #include <glob.h>
 #include <kj/debug.h>
@@ -62,7 +62,7 @@ TEST_CASE("check prints for each bad file exactly what is expected, and ends wit
   }
 }
 
-TEST_CASE("check says where there is no file, and ends with exit code 2") {
+TEST_CASE("check names a missing file, and ends with exit code 2") {
   auto ended = check("tests/bad/nowhere.toml", nullptr);
   CHECK(ended.errors == "error: cannot read tests/bad/nowhere.toml: No such file or directory\n");
   CHECK(ended.exitCode == 2);
@@ -111,7 +111,7 @@ TEST_CASE("check refuses an image folder without a source, unless the environmen
   CHECK(check(kj::str("RUNNER_DATASETS=", datasets)).exitCode == 0);
 }
 
-TEST_CASE("check points at a source that is not there, unless the workers are elsewhere") {
+TEST_CASE("check points at a missing source, unless the workers are elsewhere") {
   auto check = [](kj::ArrayPtr<const kj::StringPtr> settings) {
     kj::Vector<kj::StringPtr> words;
     for (auto word: {RUNNER, "check"_kj, "configs/imagenet_inception_bn.toml"_kj}) words.add(word);
@@ -244,7 +244,7 @@ TEST_CASE("-h prints the same help as --help, of the program and of each command
   same({RUNNER, "run"});
 }
 
-// What a command prints as its help, with one space wherever the text is broken into lines.
+// Returns the help of a command, with one space in place of each line break.
 kj::String helpOf(kj::StringPtr command) {
   kj::Vector<char> text;
   for (char c: Command({RUNNER, command, "--help"}).wait().output) {
@@ -257,7 +257,7 @@ kj::String helpOf(kj::StringPtr command) {
   return kj::heapString(text.asPtr());
 }
 
-TEST_CASE("the help says what options do") {
+TEST_CASE("the help describes the options") {
   auto run = helpOf("run");
   CHECK(contains(run, "override a value of the file"));
   CHECK(contains(run, "as many as fit into the buffer"));
@@ -265,7 +265,7 @@ TEST_CASE("the help says what options do") {
   CHECK(contains(explain, "fixed network time per step in ms, added to the transfer time"));
 }
 
-TEST_CASE("every example in the help of a command stands on one line") {
+TEST_CASE("every example in the help of a command is on one line") {
   for (kj::StringPtr command: {"check", "explain", "run", "table", "role"}) {
     auto help = Command({RUNNER, command, "--help"}).wait().output;
     INFO(help);
@@ -301,7 +301,7 @@ TEST_CASE("role refuses a wrong --coordinator or --index when it reads the comma
       "a coordinator takes no --index N: a job has one coordinator"));
 }
 
-TEST_CASE("explain takes an overhead of 0, and says what amounts it takes") {
+TEST_CASE("explain accepts an overhead of 0, and says which amounts it accepts") {
   constexpr kj::StringPtr FILE = "configs/mnist_mlp_local.toml"_kj;
   auto explained = [](kj::ArrayPtr<const kj::StringPtr> words) { return Command(words).wait(); };
   CHECK(
@@ -314,7 +314,7 @@ TEST_CASE("explain takes an overhead of 0, and says what amounts it takes") {
   CHECK(contains(alone.errors, "--overhead needs --bandwidth MBIT"));
 }
 
-TEST_CASE("a command that cannot be understood ends with exit code 2 and says how to ask") {
+TEST_CASE("an invalid command ends with exit code 2 and refers to the help") {
   auto refuse = [](kj::ArrayPtr<const kj::StringPtr> words) {
     auto ended = Command(words).wait();
     INFO(kj::strArray(words, " "), "\n", ended.errors);

@@ -113,7 +113,7 @@ TEST_CASE("bench train --data: measures images/s from memory and from records") 
   CHECK(numberOf(ended.output, "data_read_s") > 0);
 }
 
-TEST_CASE("bench train --classes: builds a network for a data set that is not there") {
+TEST_CASE("bench train --classes: builds a network for a missing data set") {
   auto ended = bench({"train", "configs/imagenet_inception_bn.toml", "--set=data.batch_size=1",
       "--set=data.augment.crop=32", "--set=model.network=resnet-20", "--set=data.source=/nowhere",
       "--classes=12", "--steps=3", "--json"});

@@ -13,8 +13,8 @@ namespace {
 
 constexpr kj::StringPtr TWO_DEVICES = "cluster.devices=[\"cpu:0\", \"cpu:1\"]"_kj;
 
-// Checks that a second run has the same bits, and so have runs with settings that only say where
-// and how fast to train. Another seed must have other bits, which shows that this test can fail.
+// Checks that a second run has the same bits, and so have runs with settings that only affect where
+// and how fast they train. Another seed must have other bits, which shows that this test can fail.
 void checkBits(kj::StringPtr file) {
   auto bits = bitsOf(file);
   CHECK(bitsOf(file) == bits);
@@ -95,8 +95,8 @@ TEST_CASE("two workers that read the same records have the bits of one worker") 
 }
 
 TEST_CASE("device with two devices has the bits of dist_sync with two workers of half the batch") {
-  // Each device has the rows of a worker. The same values are summed in the same order, also those
-  // of batch norm's statistics.
+  // Each device has the rows of a worker. The same values are summed in the same order, including
+  // those of batch norm's statistics.
   for (auto file: {MLP, BATCH_NORM}) {
     auto bits = bitsOf(file);
     CHECK(bitsOf(file, {"kvstore.mode=device", "cluster.servers=0", "cluster.workers=1",
@@ -151,12 +151,12 @@ TEST_CASE("with several devices per worker, the bits do not depend on servers or
       bitsOf(MLP, {TWO_DEVICES, "kvstore.mode=device", "cluster.servers=0", "cluster.workers=1"}));
 }
 
-TEST_CASE("two workers of batch b train what one worker of batch 2b trains") {
+TEST_CASE("two workers of batch b train the same weights as one worker of batch 2b") {
   // The same sums in another order: they differ by a rounding of float32 per step, and training
   // keeps that small. With tanh at a rate of 0.1, 6e-6 was seen. With ReLU, a rounding may decide
   // the sign of some unit's input, and so whether its weights take part in an update. At a rate of
   // 0.01 this happened with AVX2 (5e-4), and did not with AVX-512 (2e-7). At higher rates the two
-  // may part: tanh did at 0.2, ReLU at most rates from 0.07 on. docs/reliability.md has the
+  // may diverge: tanh did at 0.2, ReLU at most rates from 0.07 on. docs/reliability.md has the
   // figures.
   struct {
     kj::StringPtr file;

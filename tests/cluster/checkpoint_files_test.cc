@@ -1,4 +1,4 @@
-// What checkpoints hold, and how `runner inspect` and `runner diff` show it: whole runs.
+// The content of checkpoints, and how `runner inspect` and `runner diff` show it: whole runs.
 #include <doctest/doctest.h>
 
 #include "tests/cluster/whole_runs.h"

@@ -1,4 +1,4 @@
-// The confusion matrix that a run leaves, and what its report makes of it.
+// The confusion matrix of a run, and how its report shows it.
 #include <doctest/doctest.h>
 #include <unistd.h>
 

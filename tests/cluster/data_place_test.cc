@@ -1,5 +1,5 @@
-// Where an experiment's images are: what a relative data.source is relative to, and that a run is
-// identified by its images and not by their folder.
+// The place of an experiment's images: which folder a relative data.source starts from, and that a
+// run is identified by its images and not by their folder.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/filesystem.h>
@@ -141,7 +141,7 @@ TEST_CASE("images that only the current folder has are refused before anything i
   CHECK(contains(ended.errors, kj::str("there is nothing at ", elsewhere, "/photos, but there is ",
                                    "something at ", folders.folder, "/photos")));
   CHECK(contains(ended.errors, "--set data.source=photos"));
-  // What the message advises works.
+  // The advice in the message works.
   auto run = folders.train(kj::str(elsewhere, "/x.toml"), {"--set", "data.source=photos"});
   CHECK(contains(readFile(kj::str(run, "/experiment.toml")), kj::str(folders.folder, "/photos")));
 }

@@ -1,5 +1,5 @@
 // Roles that other systems start, by their variables or flags: whole jobs, with no other option
-// than the file. They train the bits of `runner run` in whatever order the roles start.
+// than the file. They train the same bits as `runner run`, whatever order the roles start in.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -71,7 +71,7 @@ struct TfConfig {
   kj::StringPtr setting;
 };
 
-TEST_CASE("TF_CONFIG: chief, two workers and a ps train what runner run trains") {
+TEST_CASE("TF_CONFIG: a chief, two workers and a ps train the same weights as runner run") {
   Job job("cluster.servers=1", "cluster.workers=3");
   auto cluster = kj::str("\"chief\": [\"", ownPlace(), "\"], \"worker\": [\"", ownPlace(), "\", \"",
       ownPlace(), "\"], \"ps\": [\"", ownPlace(), "\"]");
@@ -153,7 +153,7 @@ TEST_CASE("DMLC_*: with indices, three workers have those ranks") {
   job.checkBits(job.start(Dmlc(place, "scheduler", "1", "3"), {"--folder", newFolder()}));
 }
 
-TEST_CASE("DMLC_*: a worker too many is refused, and the job goes on") {
+TEST_CASE("DMLC_*: a worker too many is refused, and the job continues") {
   Job job("cluster.servers=1", "cluster.workers=1");
   auto place = ownPlace();
   auto& scheduler = job.start(Dmlc(place, "scheduler", "1", "1"), {"--folder", newFolder()});
@@ -213,7 +213,7 @@ TEST_CASE("OpenMPI, MPICH and Slurm: ranks meet in a folder, and train the same 
     auto& coordinator = job.start(Rank(names, 0, 4), {"--folder", folder});
     job.start(Rank(names, 2, 4), {"--folder", folder});
     job.checkBits(coordinator);
-    // The file with the secret is gone.
+    // The file with the secret was removed.
     CHECK(::access(kj::str(folder, "/address").cStr(), F_OK) != 0);
   }
 }
@@ -247,7 +247,7 @@ TEST_CASE("ranks: only roles that know the secret in the folder can join") {
   job.checkBits(coordinator);
 }
 
-TEST_CASE("ranks: without --folder they have no place to meet, and the message says so") {
+TEST_CASE("ranks: without --folder they cannot meet, and the message says so") {
   auto ended = startByHand({SHORT}, Rank(OPEN_MPI, 1, 5))->wait(FAILS_WITHIN_S);
   CHECK(ended.exitCode == 2);
   CHECK(contains(ended.errors, "ranks find their coordinator in the run's folder: give all of "));

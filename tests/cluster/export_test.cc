@@ -1,4 +1,4 @@
-// What `runner export` writes of a finished run, and what it refuses.
+// `runner export` of finished runs: its output, and its errors.
 #include <sys/stat.h>
 
 #include "tests/cluster/whole_runs.h"

@@ -20,8 +20,8 @@ kj::Vector<kj::String> linesOf(const Trained& run, kj::StringPtr name) {
   return tests::linesOf(read(run, name));
 }
 
-// Whether a line of the role's file is one of its own, in plain words: `2016-01-22 14:22:03,897
-// worker 0: …`.
+// Whether a line of the role's file is one in plain words, which the style does not have:
+// `2016-01-22 14:22:03,897 worker 0: …`.
 bool isPlain(kj::StringPtr line, kj::StringPtr role) {
   return line.size() > 24 && line.slice(24).startsWith(kj::str(role, ": "));
 }

@@ -17,7 +17,7 @@ TEST_CASE("updates by the workers have the bits of updates by the servers") {
   // Sums of codes are exact, wherever they are added up.
   constexpr auto TWO_BIT = "kvstore.compression={ kind = \"2bit\" }"_kj;
   CHECK(bitsOf(MLP, {TWO_BIT, HERE}) == bitsOf(MLP, {TWO_BIT}));
-  // Sums of means travel as floats.
+  // Sums of means are sent as floats.
   constexpr auto ONE_BIT = "kvstore.compression={ kind = \"1bit\" }"_kj;
   CHECK(bitsOf(MLP, {ONE_BIT, HERE}) == bitsOf(MLP, {ONE_BIT}));
   // Whole keys, a lookahead, a schedule, and more than one rest.

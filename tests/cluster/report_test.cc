@@ -1,5 +1,5 @@
-// What a run writes at its end: tables, report, missed expectations and an exit code. Then what
-// `runner table` makes of finished runs.
+// The output of a run at its end: tables, report, missed expectations and an exit code. Also the
+// output of `runner table` for finished runs.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <unistd.h>
@@ -93,7 +93,7 @@ void endAnew(kj::StringPtr folder, kj::StringPtr old, kj::StringPtr last) {
   writeFile(path, kj::str(kept, last));
 }
 
-TEST_CASE("runner table shows what failed and what was stopped, and does not need log.txt") {
+TEST_CASE("runner table shows failed and stopped runs, and does not need log.txt") {
   auto whole = train(MLP, {"train.steps=20", "expect.validation_accuracy.at_least=0.3"});
   auto failed = train(MLP, {"train.steps=20", "train.seed=2"});
   endAnew(failed.folder, "\"finished\":", "{\"failed\":{\"reason\":\"a | b\"}}\n");

@@ -1,5 +1,5 @@
-// Where parameters lie and how they travel never changes a bit: whole runs of the program, fifty
-// steps each, of two workers unless they say otherwise.
+// The place and the transport of parameters never change a bit: whole runs of the program, fifty
+// steps each, of two workers unless stated otherwise.
 #include <doctest/doctest.h>
 #include <kj/vector.h>
 

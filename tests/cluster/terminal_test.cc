@@ -1,4 +1,4 @@
-// What the program shows on terminals of several widths: nothing is cut, and nothing runs over.
+// The output on terminals of several widths: nothing is cut off, and no line is too long.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr kj::StringPtr MLP = "tests/cluster/mlp.toml"_kj;
 
-// What `command` prints at a terminal of so many columns, and its exit code.
+// The output of `command` on a terminal with this many columns, and its exit code.
 struct Shown {
   kj::String text;
   int exitCode;
@@ -103,7 +103,7 @@ TEST_CASE("at a terminal a table is aligned, as wide as the terminal, and says w
   }
   kj::StringPtr rest = "\nAll columns: table.md and report.html in"_kj;
   CHECK(wide.text.endsWith(kj::str(rest, " ", run.folder, "\n")));
-  // The path is on a line of its own, from which it can be copied.
+  // The path is on a separate line, from which it can be copied.
   CHECK(narrow.text.endsWith(kj::str(rest, "\n", run.folder, "\n")));
   CHECK(contains(wide.text, "  transport  "));
   CHECK(contains(wide.text, "  staleness\n"));

@@ -67,7 +67,7 @@ void trace(kj::StringPtr path, kj::StringPtr transport, kj::StringPtr steps,
   auto ended = command.wait();
   INFO(ended.errors);
   REQUIRE(ended.exitCode == 0);
-  // The roles' files are in it now.
+  // It now contains the roles' files.
   auto left = Command({"sh", "-c", kj::str("ls ", folder, "/mlp/1 | grep trace")}).wait();
   CHECK(left.output == "");
 }

@@ -1,5 +1,5 @@
-// What `runner evaluate` and `runner predict` say of finished runs, and runs that start from
-// trained weights.
+// `runner evaluate` and `runner predict` of finished runs, and runs that start from trained
+// weights.
 #include <kj/filesystem.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,7 +277,7 @@ TEST_CASE("model.weights: training begins with them, except for what is skipped"
   size_t head = 64 * 10 + 10, same_floats = ours.size() - head;
   for (size_t i = 0; i < same_floats; i++) CHECK(ours[i] == theirs[i]);
 
-  // A run takes the link `last` for itself when it begins.
+  // A run moves the link `last` to itself when it begins.
   auto runs = kj::str(first.folder, "/../.."), last = kj::str(first.folder, "/../last");
   auto fromLast = kj::str("model.weights=", last);
   auto next = command({"run", MLP, "--runs", runs, "--set", fromLast, "--set", "train.steps=1"});
@@ -339,7 +339,7 @@ TEST_CASE("train.early_stop: a run ends when epochs are no better, and says so")
   checkAgain(run);
 }
 
-TEST_CASE("train.ema: the average has a file and a figure of its own, and changes no weights") {
+TEST_CASE("train.ema: the average has a separate file and figure, and changes no weights") {
   kj::StringPtr plain[] = {"train.steps=60"};
   kj::StringPtr averaged[] = {"train.steps=60", "train.ema={ decay = 0.95 }"};
   auto without = train(BATCH_NORM, plain), with = train(BATCH_NORM, averaged);

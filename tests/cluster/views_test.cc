@@ -82,7 +82,7 @@ kj::Array<Found> validationsOf(const Trained& run) {
   return found.releaseAsArray();
 }
 
-// A view as airbench94 defines it, spelled out: moved by so much, mirrored, with this weight.
+// A view by airbench94's definition: moved by this much, mirrored, with this weight.
 struct View {
   int shift;
   bool mirrored;
@@ -93,7 +93,7 @@ constexpr View MIRROR[] = {{0, false, 0.5}, {0, true, 0.5}};
 constexpr View MIRROR_SHIFT[] = {{0, false, 0.25}, {0, true, 0.25}, {-1, false, 0.125},
     {-1, true, 0.125}, {1, false, 0.125}, {1, true, 0.125}};
 
-// What a validation with the run's last weights must find.
+// The expected result of a validation with the run's last weights.
 Found expected(
     const Trained& run, kj::ArrayPtr<const Image> images, kj::ArrayPtr<const View> views) {
   auto weights = weightsOf(run);  // CLASSES×PIXELS, then CLASSES biases

@@ -1,4 +1,4 @@
-// An experiment of configs/ must pass `runner check`, have as many parameters as was published, and
+// An experiment of configs/ must pass `runner check`, have the published number of parameters, and
 // train: all runs of its sweep with the roles that it asks for, some steps on some small images.
 #include <doctest/doctest.h>
 #include <kj/debug.h>

@@ -53,7 +53,7 @@ Ended runIn(kj::StringPtr root, kj::ArrayPtr<const kj::StringPtr> words) {
   return command.wait();
 }
 
-TEST_CASE("the packed programs check, train and list devices where there is only glibc") {
+TEST_CASE("the packed programs check, train and list devices on a system with only glibc") {
   if (::access(IMAGES.cStr(), R_OK) != 0) SKIP_CASE("no Fashion-MNIST here");
   auto root = newRoot();
   auto run = [&](std::initializer_list<kj::StringPtr> words) {
@@ -63,7 +63,7 @@ TEST_CASE("the packed programs check, train and list devices where there is only
     CHECK(ended.exitCode == 0);
     return kj::mv(ended.output);
   };
-  // The root is as it should be: it has no libstdc++ and no /usr/bin.
+  // The root has been made correctly: it has no libstdc++ and no /usr/bin.
   CHECK(runIn(root, {"/runner/lib/libstdc++.so.6"}).exitCode != 0);
   CHECK(run({"/bin/sh", "-c", "echo /lib/*/*stdc++* /usr/bin*"}) == "/lib/*/*stdc++* /usr/bin*\n");
 

@@ -1,5 +1,5 @@
-// runner.sh, with a Bazel that the test makes up: whose programs it runs, and what it says to a
-// user who cannot build.
+// runner.sh, with a fake Bazel: which programs it runs, and its message for a user who cannot
+// build.
 #include <doctest/doctest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -85,7 +85,7 @@ TEST_CASE("runner.sh says what to do if a user can neither build nor read anothe
   CHECK(contains(ended.errors, "bazel build //runner:dist && tar xzf "));
 }
 
-TEST_CASE("runner.sh builds below RUNNER_BUILD, which it makes if it is not there") {
+TEST_CASE("runner.sh builds below RUNNER_BUILD, which it makes if it does not exist") {
   Tree tree;
   auto build = kj::str(newFolder(), "/new");
   auto ended = tree.call("/nonexistent", build);

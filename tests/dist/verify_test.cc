@@ -10,8 +10,8 @@
 namespace tests {
 namespace {
 
-// Each call is noted in `calls`, and takes `tick` seconds on a fake clock. `fail` holds a pattern
-// for the calls that fail.
+// Each call is recorded in `calls`, and takes `tick` seconds on a fake clock. `fail` holds a
+// pattern for the calls that fail.
 constexpr kj::StringPtr PRELUDE = R"sh(#!/bin/sh
 cd "$(dirname "$0")"
 call="$(basename "$0") $*"

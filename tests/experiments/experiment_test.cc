@@ -1,7 +1,7 @@
-// An experiment of this folder must train as x.expected says: a table of accuracies and losses per
-// epoch, compared within tolerances. The launchers inline and local must give the same table and
-// the same weights, digit by digit. To add one: write x.toml, run its test, and put the table that
-// it prints into x.expected after reading it.
+// An experiment of this folder must reach the figures of x.expected: a table of accuracies and
+// losses per epoch, compared within tolerances. The launchers inline and local must give the same
+// table and the same weights, digit by digit. To add one: write x.toml, run its test, and put the
+// table that it prints into x.expected after reading it.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <math.h>
@@ -18,8 +18,8 @@ namespace tests {
 namespace {
 
 // The bits of a run depend on the CPU's instruction set: another one rounds sums differently, and
-// after an epoch other images lie on the other side of a decision boundary. With AVX2 in place of
-// AVX-512 these accuracies differ by up to 0.006.
+// after an epoch, different images are on the other side of a decision boundary. With AVX2 in place
+// of AVX-512 these accuracies differ by up to 0.006.
 constexpr double ACCURACY_TOLERANCE = 0.02;
 // For the mean loss of an epoch's images: about what two per cent of them contribute.
 constexpr double LOSS_TOLERANCE = 0.05;

@@ -1,5 +1,5 @@
 // Attacks on a job whose secret the attacker does not know, or knows only proofs of: the job trains
-// the same bits, uses no more memory, and each socket reports once what it saw. ATTACKS is the
+// the same bits, uses no more memory, and each socket reports the attack once. ATTACKS is the
 // number of strangers in the largest attack.
 #include <doctest/doctest.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ uint attacks() {
   return text == nullptr ? 200 : uint(atoi(text));
 }
 
-// Reads until `bytes` are there, or the other end closes. Returns how many came.
+// Reads until `bytes` have arrived, or the other end closes. Returns how many have arrived.
 size_t receive(int fd, kj::ArrayPtr<kj::byte> bytes) {
   auto n = ::recv(fd, bytes.begin(), bytes.size(), MSG_WAITALL);
   KJ_REQUIRE(n >= 0 || errno == ECONNRESET, strerror(errno));
@@ -45,7 +45,7 @@ struct Proof {
   kj::FixedArray<kj::byte, rpc::Secret::BYTES> reply;
 };
 
-// Proves over `fd` to be worker 1, by `secret`. Returns what was said.
+// Proves over `fd` to be worker 1, by `secret`. Returns the bytes that were sent.
 Proof prove(int fd, const rpc::Secret& secret) {
   Proof proof;
   memset(proof.call, 0, sizeof(proof.call));
@@ -96,7 +96,7 @@ struct WaitingJob {
     INFO(ended.errors);
     CHECK(ended.exitCode == 0);
     CHECK(contains(ended.output, weights));
-    // Each socket says once what it saw.
+    // Each socket reports the attack once.
     CHECK(countOf(ended.errors, "warning: a connection from ") == 1);
     CHECK(countOf(server->wait(FAILS_WITHIN_S).errors, " was refused: ") == 1);
     CHECK(first->wait(FAILS_WITHIN_S).exitCode == 0);
@@ -159,7 +159,7 @@ TEST_CASE("a job that strangers attack in every way trains its bits, and uses no
     }
   }
 
-  // Replays what a real worker has said.
+  // Replays the bytes of a real worker.
   Proof recorded;
   {
     auto real = connectTo(job.address);

@@ -1,5 +1,5 @@
-// Roles started by hand: what they say and leave, and how they end when one of them fails, is
-// killed, is stopped or never comes.
+// Roles started by hand: their messages and files, and how they end when one of them fails, is
+// killed, is stopped or never joins.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <limits.h>
@@ -100,7 +100,7 @@ kj::String endlessWith(kj::StringPtr lines) {
   return file;
 }
 
-TEST_CASE("a job started by hand prints and writes what runner run prints and writes") {
+TEST_CASE("a job started by hand prints and writes the same as runner run") {
   auto launched = train(SHORT);
   JobByHand job(SHORT);
   auto ended = job.coordinator->wait();
@@ -143,7 +143,7 @@ TEST_CASE("a job started by hand prints and writes what runner run prints and wr
   }
 }
 
-TEST_CASE("a role started by hand says for whom it waits, and when all have come") {
+TEST_CASE("a role started by hand says which roles it waits for, and when all have joined") {
   auto coordinator = startCoordinator(ENDLESS);
   auto address = addressOf(*coordinator);
   auto server = startRole(ENDLESS, "server", 1, address);
@@ -178,7 +178,7 @@ TEST_CASE("roles that are started before their coordinator wait for it") {
   }
 }
 
-TEST_CASE("a role whose coordinator never comes ends after start_timeout_s and says so") {
+TEST_CASE("a role whose coordinator is never started ends after start_timeout_s and says so") {
   auto place = ownPlace();
   auto ended = startRole("tests/faults/impatient.toml", "server", 0, place)->wait(FAILS_WITHIN_S);
   INFO(ended.errors);
@@ -187,7 +187,8 @@ TEST_CASE("a role whose coordinator never comes ends after start_timeout_s and s
                                    ": Connection refused, for 3 s (cluster.start_timeout_s); ")));
 }
 
-TEST_CASE("roles that are started with the same --set train what runner run trains with it") {
+TEST_CASE(
+    "roles that are started with the same --set train the same weights as runner run with it") {
   constexpr kj::StringPtr SEED = "train.seed=2"_kj, ONE = "cluster.workers=1"_kj;
   auto launched = train(SHORT, {SEED, ONE, "cluster.servers=1"});
   auto start = [&](kj::ArrayPtr<const kj::StringPtr> options) {
@@ -259,7 +260,7 @@ TEST_CASE("an address that other hosts cannot call is refused") {
   }
 }
 
-TEST_CASE("a coordinator refuses --coordinator, and says where it would listen") {
+TEST_CASE("a coordinator refuses --coordinator, and says which option to use") {
   auto ended = Command({RUNNER, "role", ENDLESS, "--role", "coordinator", "--folder", newFolder(),
                            "--coordinator", "192.0.2.2:7777"})
                    .wait();
@@ -333,7 +334,7 @@ TEST_CASE("if a role started by hand is killed, the coordinator says that it gav
   CHECK(contains(job.failedEvent(), CAUSE));
 }
 
-TEST_CASE("a worker started by hand that is killed before all have joined is lost at once") {
+TEST_CASE("a worker started by hand that is killed before all have joined is lost immediately") {
   // The loss must be noticed long before this time-out.
   auto file = endlessWith("[cluster]\nsilence_timeout_s = 600\n");
   auto coordinator = startCoordinator(file);
@@ -388,7 +389,7 @@ TEST_CASE("a server and a worker that were started by hand end with 130 at Ctrl-
   }
 }
 
-TEST_CASE("a worker that waits for others says that the coordinator is gone, with exit code 75") {
+TEST_CASE("a worker that waits for others reports a lost coordinator, with exit code 75") {
   auto coordinator = startCoordinator(ENDLESS);
   auto address = addressOf(*coordinator);
   auto worker = startRole(ENDLESS, "worker", 0, address);
@@ -428,7 +429,7 @@ TEST_CASE("roles started by hand notice that their coordinator is stopped") {
   }
 }
 
-TEST_CASE("a worker that wakes up after the job has gone on without it says so, and ends") {
+TEST_CASE("a worker that wakes up after the job has continued without it says so, and ends") {
   for (auto transport: {"auto", "tcp"}) {
     CAPTURE(transport);
     auto lines = kj::str("[cluster]\nsilence_timeout_s = 2\non_loss = \"continue\"\n",
@@ -447,7 +448,7 @@ TEST_CASE("a worker that wakes up after the job has gone on without it says so, 
   }
 }
 
-TEST_CASE("a role says that what answers at the address is not a coordinator") {
+TEST_CASE("a role reports that the program at the address is not a coordinator") {
   Stranger web;
   auto place = kj::str("127.0.0.1:", web.port);
   auto worker = startRole(ENDLESS, "worker", 0, place);

@@ -18,8 +18,8 @@ import pathlib
 import random
 import sys
 
-# Steps count as during a checkpoint from this long before it begins until this long after it is on
-# disk.
+# A step counts as made during a checkpoint from this long before the checkpoint begins until this
+# long after it is on disk.
 MARGIN_S = 0.05
 
 

@@ -1,5 +1,5 @@
-// A job with cluster.on_loss = "continue" goes on without workers that it loses, and takes others
-// in their place.
+// A job with cluster.on_loss = "continue" continues without lost workers, and takes others in their
+// place.
 #include <capnp/message.h>
 #include <doctest/doctest.h>
 #include <kj/debug.h>
@@ -24,11 +24,11 @@ struct Loss {
   kj::StringPtr role;
   uint index;
   int signal = SIGKILL;
-  bool isReplaced = true;  // by another worker, while the others go on
+  bool isReplaced = true;  // by another worker, while the others continue
 };
 
-// Starts `file` with three workers, and loses these roles one after the other. Each time, waits
-// until somebody has taken the role's place.
+// Starts `file` with three workers, and kills these roles one after the other. Each time, waits
+// until another role has taken the place.
 kj::Own<Run> losing(kj::StringPtr file, Words settings, kj::ArrayPtr<const Loss> losses) {
   kj::Vector<kj::StringPtr> all;
   all.addAll(kj::ArrayPtr<const kj::StringPtr>(
@@ -48,7 +48,7 @@ kj::Own<Run> losing(kj::StringPtr file, Words settings, kj::ArrayPtr<const Loss>
   return run;
 }
 
-// What a run's events tell of its members and its results.
+// The members and the results of a run, according to its events.
 struct Course {
   uint lost = 0;
   uint left = 0;  // on purpose; leftAmid: those of them that did not complete a push
@@ -97,7 +97,7 @@ void checkWentOn(Run& run, uint losses) {
   CHECK(course.lost == losses);
   CHECK(course.joined == losses);
   CHECK(course.least == 2);
-  // Every validation covers all records, whoever was there.
+  // Every validation covers all records, whichever workers were members.
   for (uint images: course.validated) CHECK(images == 10000);
   uint64_t images = 0;
   for (auto& cell: runner::parseConfusion(run.read("confusion.csv"), "confusion.csv")) {
@@ -106,7 +106,7 @@ void checkWentOn(Run& run, uint losses) {
   CHECK(images == 10000);
 }
 
-TEST_CASE("a job that loses one worker after the other goes on, and others take their places") {
+TEST_CASE("a job that loses one worker after the other continues, and others take their places") {
   constexpr Loss LOSSES[] = {
       {"Epoch[2] Batch [100]"_kj, "worker"_kj, 1},
       {"Epoch[4] Batch [200]"_kj, "worker"_kj, 0},
@@ -122,7 +122,7 @@ TEST_CASE("a job that loses one worker after the other goes on, and others take 
   CHECK(contains(errors, "worker 2 has joined at step "));
 }
 
-TEST_CASE("a job that loses workers also goes on over TCP with compression") {
+TEST_CASE("a job that loses workers also continues over TCP with compression") {
   constexpr Loss LOSSES[] = {
       {"Epoch[2] Batch [100]"_kj, "worker"_kj, 2},
       {"Epoch[4] Batch [100]"_kj, "worker"_kj, 0},
@@ -144,7 +144,7 @@ void checkUsedOnce(const Run& run, uint batches) {
     CAPTURE(i);
     double all = (i + 1) * batches;
     CHECK(course.pushed[i] <= slices * all);
-    // Batches that do not fill a step of all workers wait for the next epoch. A lost worker may
+    // Batches that do not fill a step of all workers are read in the next epoch. A lost worker may
     // have pushed only some slices of a batch.
     CHECK(course.pushed[i] > slices * (all - 3 - course.lostUntil[i]));
   }
@@ -171,7 +171,7 @@ TEST_CASE("in asynchronous modes, the others take over the epoch of a lost worke
   }
 }
 
-TEST_CASE("a dist_ssp job that lost a worker goes on after all roles are started again") {
+TEST_CASE("a dist_ssp job that lost a worker continues after all roles are started again") {
   constexpr Loss LOSSES[] = {{"Epoch[1] Batch [100]"_kj, "worker"_kj, 1, SIGKILL, false},
       {"Epoch[1] Batch [300]"_kj, "server"_kj, 0, SIGKILL, false}};
   auto run = losing(
@@ -203,7 +203,7 @@ TEST_CASE("a job that loses a server, or too many workers, goes back to its newe
   CHECK(Course(*run).lost == 0);
 }
 
-TEST_CASE("a job whose members have changed goes on after all roles are started again") {
+TEST_CASE("a job whose members have changed continues after all roles are started again") {
   constexpr Loss LOSSES[] = {{"Epoch[2] Batch [100]"_kj, "worker"_kj, 1}};
   auto run = losing(SHORT, {"train.epochs=10", "checkpoint.every_steps=50"}, LOSSES);
   REQUIRE(run->command.waitForOutput("Epoch[4] Batch [100]"));
@@ -219,7 +219,7 @@ TEST_CASE("a job whose members have changed goes on after all roles are started 
   for (uint images: course.validated) CHECK(images == 10000);
 }
 
-// Returns what the `membership` events say, except their times.
+// Returns the `membership` events without their times.
 kj::String changesOf(kj::StringPtr events) {
   kj::Vector<kj::StringPtr> changes;
   constexpr kj::StringPtr MARK = "\"index\":"_kj;

@@ -1,5 +1,5 @@
-// Disks that fill up, databases and images that are damaged: the run ends and says which file, or
-// goes on without the bad record where the experiment wants that.
+// Disks that fill up, databases and images that are damaged: the run ends and names the file, or
+// continues without the bad record if the experiment asks for that.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 // Disks and data.
 
 // Runs `file` with its runs on a file system of `size` that only this run sees. Once it trains,
-// somebody else uses `filler` of that space.
+// another process uses `filler` of that space.
 Ended runOnDisk(kj::StringPtr size, kj::StringPtr file, kj::ArrayPtr<const kj::StringPtr> settings,
     kj::StringPtr filler = "0") {
   auto folder = newFolder();
@@ -46,7 +46,7 @@ bool canMount() {
   return command.wait().exitCode == 0;
 }
 
-TEST_CASE("a disk that fills up while training ends the run, which says which file") {
+TEST_CASE("a disk that fills up while training ends the run, which names the file") {
   if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
   auto ended = runOnDisk("8M", ENDLESS, {"log.every=1"}, "8M");
   checkFailed(ended, {"coordinator", "cannot write", "/endless/1/", "No space left on device",
@@ -122,7 +122,7 @@ kj::String importedIn(kj::StringPtr cache) {
 class DamagedData {
 public:
   explicit DamagedData(kj::StringPtr script) {
-    startedRun(ENDLESS);  // imports, unless that was done before
+    startedRun(ENDLESS);  // imports the data unless that was done before
     auto setting = cacheSetting();
     auto imported = setting.slice(setting.findFirst('=').orDefault(0) + 1);
     auto folder = newFolder();
@@ -141,7 +141,7 @@ public:
     checkFailed(ended, {file, ". Delete this file"});
   }
 
-  // The same. Then does what the message says, after which a run must succeed.
+  // Does the same. Then follows the advice in the message, after which a run must succeed.
   void checkMessageHelps(Words words) {
     checkFails(words);
     REQUIRE(Command({"rm", file}).wait().exitCode == 0);
@@ -150,7 +150,7 @@ public:
     CHECK(again.exitCode == 0);
   }
 
-  // A run on it must fail likewise once `script` damages it while the run trains.
+  // A run on it must fail in the same way if `script` damages it while the run trains.
   void checkFailsWhenChanged(kj::StringPtr script, Words words) {
     auto runs = newFolder();
     auto command = start(runs, "train.epochs=1000000");
@@ -280,7 +280,8 @@ TEST_CASE("a JPEG file that was cut short ends the run, which names the record")
   checkNothingLeft(run);
 }
 
-TEST_CASE("a JPEG file that was cut short is counted, named and skipped where the file says so") {
+TEST_CASE(
+    "a JPEG file that was cut short is counted, named and skipped if the experiment asks for it") {
   auto source = kj::str("data.source=", packedFolder());
   Run run("tests/faults/images.toml", {source, "data.on_bad_record=skip"});
   auto ended = run.command.wait();
@@ -292,7 +293,7 @@ TEST_CASE("a JPEG file that was cut short is counted, named and skipped where th
   CHECK(contains(events, "\"bad_record\":{\"reason\":\"record "));
 }
 
-// How often `part` stands in `text`.
+// How often `part` occurs in `text`.
 uint countOf(kj::StringPtr text, kj::StringPtr part) {
   uint count = 0;
   for (auto at = text.cStr(); (at = strstr(at, part.cStr())) != nullptr; ++at) ++count;
@@ -311,7 +312,7 @@ TEST_CASE("a bad record is named once in a run, and counted in each epoch") {
   auto events = run.read("events.jsonl");
   CHECK(countOf(events, "\"bad_record\":") == 1);
   CHECK(countOf(events, "\"bad_records\":1") == 3);
-  // At its step and not at the end of the epoch, so that no resume loses it.
+  // Reported at its step and not at the end of the epoch, so that a resumed run does not lose it.
   CHECK(strstr(events.cStr(), "\"bad_record\":") < strstr(events.cStr(), "\"trained\":"));
 }
 
@@ -352,7 +353,7 @@ TEST_CASE("a run says what its import left out, also when an earlier run importe
         " whose name does not end in .jpeg, .jpg or .png: cat/04.gif");
     // Once: its workers do not repeat it.
     CHECK(countOf(ended.errors, kj::str("warning: ", sentence, "\n")) == 1);
-    // The files of the run say it, too.
+    // The files of the run contain it too.
     CHECK(contains(run.read("events.jsonl"), kj::str("\"left_out\":[\"", sentence, "\"]")));
     CHECK(contains(
         run.read("table.md"), kj::str("\nThe import of the data set:\n\n- ", sentence, "\n")));
@@ -394,7 +395,7 @@ TEST_CASE("a sweep over data sets of which one is missing runs the others") {
   CHECK(countOf(ended.output, " finished |") == 1);
   CHECK(countOf(ended.output, "weights sha256=") == 1);
   CHECK(contains(ended.output, sentence));
-  // Once the data are there, the same command runs what is missing.
+  // Once the data exist, the same command makes the missing runs.
   CHECK(Command({"mv", imageFolder(), bad}).wait().exitCode == 0);
   auto again = sweep(kj::str(good, ",", bad));
   INFO(again.errors);

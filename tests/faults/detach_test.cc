@@ -28,7 +28,7 @@ Ended call(Words words) {
   return start(words)->wait();
 }
 
-// What `runner run --detach` started, in a folder of its own.
+// A run that `runner run --detach` has started, in a separate folder.
 struct Detached {
   explicit Detached(kj::StringPtr file, kj::StringPtr more = "--detach"): runs(newFolder()) {
     auto ended = call({"run", file, "--runs", runs, "--detach", more});
@@ -46,12 +46,12 @@ pid_t launcherOf(kj::StringPtr folder) {
   return KJ_ASSERT_NONNULL(runner::lastHolderOf({kj::str(folder)})).process.pid;
 }
 
-TEST_CASE("a detached run outlives its terminal, and attach shows what it says and its exit code") {
+TEST_CASE("a detached run outlives its terminal, and attach shows its output and its exit code") {
   auto runs = newFolder();
   auto cache = cacheSetting();
   kj::StringPtr environment[] = {cache};
   auto line = kj::str(RUNNER, " run ", SHORT, " --detach --runs ", runs);
-  // The terminal is gone when its only command has ended. It then sends SIGHUP to its processes.
+  // The terminal closes when its only command has ended. It then sends SIGHUP to its processes.
   auto shown = Command({"script", "--quiet", "--return", "--command", line, "/dev/null"},
       {.environment = environment})
                    .wait();
@@ -76,11 +76,11 @@ TEST_CASE("a detached run outlives its terminal, and attach shows what it says a
   CHECK(attached.output.endsWith(
       kj::str("\nweights sha256=", alone.weightsSha256, "  ", folder, "\n")));
   CHECK(attached.output == readFile(kj::str(folder, "/output.txt")));
-  // A run that is over can be read again.
+  // The output of a finished run can be shown again.
   CHECK(call({"attach", folder}).output == attached.output);
 }
 
-TEST_CASE("attach returns the code of a run that failed, or missed what it expects") {
+TEST_CASE("attach returns the exit code of a run that failed or missed an expectation") {
   auto check = [](kj::StringPtr setting, int code, kj::StringPtr end) {
     Detached run(SHORT, kj::str("--set=", setting));
     auto attached = call({"attach", run.folder});
@@ -92,7 +92,7 @@ TEST_CASE("attach returns the code of a run that failed, or missed what it expec
   check("train.optimizer.learning_rate=1e38", 1, "failed: worker ");
 }
 
-TEST_CASE("Ctrl-C at attach leaves the run, and stop ends it and says how") {
+TEST_CASE("Ctrl-C at attach does not end the run, and stop ends it and says how it ended") {
   Detached run(ENDLESS);
   CHECK(contains(run.said, kj::str("`runner stop ", run.folder, "` ends it")));
   auto first = start({"attach", run.folder});
@@ -100,7 +100,7 @@ TEST_CASE("Ctrl-C at attach leaves the run, and stop ends it and says how") {
   first->kill(SIGINT);
   auto left = first->wait(FAILS_WITHIN_S);
   CHECK(left.exitCode == 130);
-  CHECK(contains(left.errors, kj::str("\nleft ", run.folder, ", which goes on. ")));
+  CHECK(contains(left.errors, kj::str("\nleft ", run.folder, ", which continues. ")));
 
   auto pid = launcherOf(run.folder);
   auto listed = call({"ps", "--runs", run.runs});
@@ -126,7 +126,7 @@ TEST_CASE("Ctrl-C at attach leaves the run, and stop ends it and says how") {
   auto none = call({"ps", "--runs", run.runs});
   CHECK(none.exitCode == 0);
   CHECK(none.output == "");
-  CHECK(none.errors == kj::str("no run goes on in ", run.runs, "\n"));
+  CHECK(none.errors == kj::str("no run is in progress in ", run.runs, "\n"));
 }
 
 TEST_CASE("attach and stop also work on a run of another terminal") {
@@ -170,7 +170,7 @@ TEST_CASE("stop signals no process whose pid is from another machine, container 
   auto lock = KJ_ASSERT_NONNULL(runner::lockOf(folder));
   auto file = kj::str(folder.path, "/.lock");
   auto own = readFile(file);
-  // A process that stop must not end.
+  // A process that `runner stop` must not end.
   Command bystander({"sleep", "1000"});
   auto identity = runner::ProcessIdentity::of(bystander.pid());
   auto refuse = [&](kj::StringPtr boot, uint64_t begun_ticks, kj::StringPtr why) {
@@ -231,7 +231,7 @@ TEST_CASE("a detached sweep is followed, listed and ended as a whole, and can be
   auto run = Command({"sh", "-c", kj::str("echo -n ", sweep.folder, "/seed=1-*")}).wait().output;
   checkFailed(
       call({"stop", run}), {" is a run of a sweep", kj::str("`runner stop ", sweep.folder)});
-  // The same by a path that does not name the sweep.
+  // Does the same with a path that does not name the sweep.
   auto script = kj::str("p=$(realpath ", RUNNER, ") && cd ", sweep.folder, " && $p stop seed=1-*");
   checkFailed(Command({"sh", "-c", script}).wait(), {" is a run of a sweep"});
   CHECK(call({"stop", sweep.folder}).exitCode == 0);

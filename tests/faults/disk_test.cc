@@ -81,12 +81,12 @@ TEST_CASE("a run whose log, weights or best weights the disk refuses fails with 
     CHECK(contains(ended.errors, "error: coordinator: cannot write "));
     CHECK(contains(ended.errors, fault.words));
     disk = nullptr;
-    // On a disk that works again, the run goes on.
+    // When the disk works again, the run continues.
     run.resume();
   }
 }
 
-TEST_CASE("a disk that takes longer than the silence time-out costs a run nothing") {
+TEST_CASE("a disk that takes longer than the silence time-out does not harm a run") {
   kj::StringPtr settings[] = {"cluster.silence_timeout_s=1", "train.epochs=1"};
   auto trained = ResumableRun(settings, PROGRAM).train();
   // The run ends while its last checkpoint, that of step 120, is being written.
@@ -155,7 +155,7 @@ TEST_CASE(
   CHECK(contains(run.read("events.jsonl"), "\"started\":{"));
 }
 
-TEST_CASE("a run whose events are damaged before a checkpoint does not go on from there") {
+TEST_CASE("a run whose events are damaged before a checkpoint is not resumed from there") {
   auto trained = ResumableRun(nullptr).train();
   ResumableRun run(nullptr);
   run.trainUntil(SAVED, 3);
@@ -206,7 +206,8 @@ TEST_CASE("of two runs in one folder, the second is refused and disturbs nothing
   CHECK(finished(first->wait(), run.folder).weightsSha256 == undisturbed.weightsSha256);
 }
 
-TEST_CASE("of two --resume of one run at the same moment, one goes on and the result is the same") {
+TEST_CASE(
+    "of two --resume of one run at the same moment, one continues and the result is the same") {
   auto undisturbed = ResumableRun(nullptr).train();
   ResumableRun run(nullptr);
   run.trainUntil(SAVED, 2);

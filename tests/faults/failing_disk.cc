@@ -1,5 +1,5 @@
-// tests/faults/failing_disk.cc: replaces calls of the system by ones that fail, in a program that
-// is linked with it. FAILING_DISK="write /checkpoints/ 5" lets every write to a path with that part
+// tests/faults/failing_disk.cc: replaces system calls by ones that fail, in a program that is
+// linked with it. FAILING_DISK="write /checkpoints/ 5" makes every write to a path with that part
 // fail with error number 5 (EIO). With -3000 in its place, each takes 3 seconds longer, as on a
 // busy disk. The calls are read, write, fsync, rename and mkdir.
 #include <errno.h>

@@ -1,5 +1,6 @@
 // Processes that are stopped for longer than silence_timeout_s and then continue: by Ctrl-Z or by
-// `docker pause`. A process that was stopped has heard nobody, and must not take others for silent.
+// `docker pause`. A process that was stopped has received nothing, and must not regard others as
+// silent.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -14,7 +15,7 @@ namespace {
 constexpr kj::StringPtr SETTINGS[] = {
     "cluster.silence_timeout_s=1"_kj, "log.every=1"_kj, "train.epochs=1"_kj};
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
-// Several times the time-out. The test has to wait for so long, because this is what it tests.
+// Several times the time-out. The test has to wait this long, because it tests the time-out itself.
 constexpr uint STOPPED_S = 3;
 
 kj::String weightsOf(const Ended& ended) {
@@ -54,13 +55,13 @@ TEST_CASE("a launcher that is stopped and continues carries its run to the same 
   CHECK(weightsOf(run->command.wait()) == undisturbed());
 }
 
-TEST_CASE("an inline run that is stopped and continues comes to the same weights") {
+TEST_CASE("an inline run that is stopped and continues trains the same weights") {
   auto run = started("cluster.launcher=inline");
   freeze(*run, nullptr);
   CHECK(weightsOf(run->command.wait()) == undisturbed());
 }
 
-TEST_CASE("a job that is stopped as a whole and continues comes to the same weights") {
+TEST_CASE("a job that is stopped as a whole and continues trains the same weights") {
   for (auto transport: {"kvstore.transport=auto"_kj, "kvstore.transport=tcp"_kj}) {
     CAPTURE(transport);
     auto run = started(transport);
@@ -74,14 +75,14 @@ TEST_CASE("a job that is stopped as a whole and continues comes to the same weig
 // -------------------------------------------------------------------------------------------------
 // Roles that are stopped alone, and too early for the coordinator to miss their heartbeats.
 
-// Stops the role as soon as its process is there. False if it has joined already.
+// Stops the role as soon as its process exists. False if it has joined already.
 bool stopEarly(Run& run, kj::StringPtr role, kj::StringPtr begun) {
   auto words = kj::str("--role=", role);
   for (;;) {
     for (auto& process: run.roles()) {
       if (!contains(process.commandLine, words)) continue;
       KJ_SYSCALL(::kill(process.pid, SIGSTOP));
-      Command({"true"}).wait();  // time for what it wrote before
+      Command({"true"}).wait();  // time for its earlier messages to arrive
       auto events = Command({"sh", "-c", kj::str("cat ", run.folder, "/events.jsonl")}).wait();
       return !contains(events.output, begun);
     }

@@ -1,5 +1,5 @@
 // A role that is stopped for a while and then wakes up changes no result, whether its job has
-// replaced it meanwhile or not. With RUNS, so many small jobs, several at a time.
+// replaced it meanwhile or not. RUNS is the number of small jobs, which run several at a time.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/mutex.h>

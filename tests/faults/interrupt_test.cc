@@ -51,7 +51,7 @@ TEST_CASE("a run that a signal ends is saved before it ends") {
   }
 }
 
-TEST_CASE("a run that was started to ignore SIGHUP, as nohup does, goes on") {
+TEST_CASE("a run that was started to ignore SIGHUP, as by nohup, continues") {
   auto cache = cacheSetting();
   auto runs = newFolder();
   kj::StringPtr environment[] = {cache};
@@ -70,7 +70,7 @@ kj::String unlockedIn(kj::StringPtr folder) {
 
 TEST_CASE("a run that a signal ends while it fetches its data leaves nothing half written") {
   for (int signal: {SIGINT, SIGTERM}) {
-    // A mirror that says nothing.
+    // A mirror that does not answer.
     Stranger mirror;
     auto folder = newFolder(), runs = newFolder();
     auto cache = kj::str("RUNNER_CACHE=", folder);

@@ -1,5 +1,5 @@
-// The last event of a run: there is one, and exit code, tables and messages agree with it, whatever
-// happens in the run's last moments.
+// The last event of a run: there is one, and exit code, tables and messages agree with it,
+// regardless of the run's last moments.
 #include <doctest/doctest.h>
 #include <errno.h>
 #include <kj/debug.h>
@@ -118,7 +118,7 @@ TEST_CASE("the last event of an inline run that is interrupted says so") {
 }
 
 TEST_CASE("the last event of an inline run that fails says so") {
-  // The rate makes one worker diverge while the other one computes.
+  // The rate makes one worker diverge while the other one is still computing.
   Run run(SHORT, {"cluster.launcher=inline", "log.every=1", "train.optimizer.learning_rate=1e30"});
   CHECK(checkedEnd(run, run.command.wait()) == "failed");
 }

@@ -1,5 +1,5 @@
-// A run whose `runner run` is killed leaves no role behind, and `--resume` goes on with it. With
-// RUNS, so many small jobs lose their launcher at random moments.
+// A run whose `runner run` is killed leaves no role behind, and `--resume` continues it. RUNS is
+// the number of small jobs that lose their launcher at random moments.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,8 +33,8 @@ TEST_CASE("a run whose launcher is killed at random moments is resumed to the sa
     auto& job = jobs[i % jobs.size()];
     CAPTURE(i);
     auto folder = newFolder();
-    // A launcher that is killed at once leaves no run that can be resumed. Then --resume begins a
-    // second one.
+    // A launcher that is killed immediately leaves no run that can be resumed. Then --resume begins
+    // a second one.
     auto newest = kj::str(folder, "/losses/last");
     LossWatch watch(newest, figures);
     auto run = resume(job, folder);

@@ -23,7 +23,7 @@ constexpr kj::ArrayPtr<const kj::StringPtr> VARIANTS[] = {nullptr, nullptr, COMP
 
 constexpr int PAUSE_MS = 5;
 
-// Returns the number behind the last `mark` in `text`. 0 if there is none.
+// Returns the number after the last `mark` in `text`. 0 if there is none.
 double numberAfterLast(std::string_view text, std::string_view mark) {
   auto at = text.rfind(mark);
   return at == text.npos ? 0 : ::atof(text.data() + at + mark.size());
@@ -136,12 +136,12 @@ void LossWatch::notice() {
   if (waiting != FOR_NOTICE) return;
   waiting = FOR_CHECKPOINT;
   noticed_s = now_s();
-  // What the roles had written before the loss may come after it.
+  // Lines that the roles wrote before the loss may arrive after it.
   stepLost = step;
 }
 
 void LossWatch::look(Command& command) {
-  // Takes in what can be read now.
+  // Reads the available output.
   command.waitForOutput("\n\n\n", 0);
   auto output = command.output();
   std::string_view lines(output.begin(), output.size());

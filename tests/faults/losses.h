@@ -1,4 +1,5 @@
-// tests/faults/losses.h: small jobs that lose roles at random moments, and what each loss costs.
+// tests/faults/losses.h: small jobs that lose roles at random moments, and the time that each lost
+// role costs.
 #pragma once
 
 #include <kj/vector.h>
@@ -32,30 +33,31 @@ uint runsOr(uint otherwise);
 // Returns `count` random moments within `seconds`, in ascending order.
 kj::Array<double> momentsWithin(double seconds, uint count, std::mt19937& dice);
 
-// The part of a run in which it loses a role.
+// The part of a run during which a role is killed.
 enum LossPhase { START_UP, TRAINING, CHECKPOINT, VALIDATION, END, LOSS_PHASES };
 
-// What one loss cost, in seconds.
+// The cost of one lost role, in seconds.
 struct LossCost {
-  double detect_s;   // until it was noticed
+  double detect_s;   // until the loss was noticed
   double restart_s;  // from then until the new coordinator had the checkpoint
-  double replay_s;   // from then until the job was further than before
+  double replay_s;   // from then until the job had passed its former step
 
   double total_s() const { return detect_s + restart_s + replay_s; }
 };
 
-// The losses of several runs.
+// The lost roles of several runs.
 struct LossFigures {
   uint losses[LOSS_PHASES] = {};
   uint tooLate = 0;            // no role ran at that moment
-  kj::Vector<LossCost> costs;  // of each loss that was over before the next one and before the end
+  kj::Vector<LossCost> costs;  // of each lost role from which the job had recovered before the next
+                               // one and before the end
 
   void add(const LossFigures& other);
   // Prints counts, medians and the largest times to stdout.
   void print() const;
 };
 
-// Watches one run, and measures what its losses cost. `folder` and `figures` must outlive it.
+// Watches one run, and measures the cost of its lost roles. `folder` and `figures` must outlive it.
 class LossWatch {
 public:
   LossWatch(kj::StringPtr folder, LossFigures& figures): folder(folder), figures(figures) {}

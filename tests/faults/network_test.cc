@@ -20,9 +20,9 @@ namespace {
 
 enum class Cut { CONNECTIONS, AND_LISTENER };
 
-// Lets a server's sockets for workers drop whatever arrives, including acknowledgements. Its
-// connection to the coordinator goes on. Returns the number of silenced sockets. (A filter on a
-// duplicated descriptor applies to the socket itself.)
+// Makes a server's sockets for workers drop all incoming packets, including acknowledgements. Its
+// connection to the coordinator keeps working. Returns the number of silenced sockets. (A filter on
+// a duplicated descriptor applies to the socket itself.)
 uint silence(const Process& server, Cut cut) {
   int raw;
   KJ_SYSCALL(raw = ::syscall(SYS_pidfd_open, server.pid, 0));
@@ -78,7 +78,7 @@ TEST_CASE("a server that falls silent towards workers ends the run, which says w
   checkNothingLeft(*run);
 }
 
-// What worker 0 reports of `epoch` once the run has it: its losses follow from every weight.
+// Waits for worker 0's report of `epoch`, and returns it. Its losses depend on every weight.
 kj::String lossesOf(const Run& run, uint epoch) {
   auto events = run.read("events.jsonl");
   auto mark = kj::str("\"trained\":{\"epoch\":", epoch, ",");

@@ -42,7 +42,7 @@ kj::Vector<kj::String> abstractSockets() {
   return names;
 }
 
-// Begins a proof at a Unix socket. Returns how many bytes of the answer come.
+// Begins a proof at a Unix socket. Returns how many bytes of the answer arrive.
 int answeredBytes(kj::StringPtr name) {
   sockaddr_un where = {};
   where.sun_family = AF_UNIX;
@@ -79,7 +79,7 @@ TEST_CASE("another user of the machine gets nothing from a job's sockets and sha
     auto memory = kj::str("/proc/", role.pid, "/mem");
     CHECK(asNobody([&]() { return ::opendir(descriptors.cStr()) == nullptr ? 0 : 1; }) == 0);
     CHECK(asNobody([&]() { return ::open(memory.cStr(), O_RDONLY) < 0 ? 0 : 1; }) == 0);
-    // As root, both are there.
+    // As root, both are accessible.
     DIR* there = ::opendir(descriptors.cStr());
     CHECK(there != nullptr);
     if (there != nullptr) ::closedir(there);

@@ -1,4 +1,4 @@
-// Runs that go on with another number of workers or servers, from the end of an epoch.
+// Runs that continue with another number of workers or servers, from the end of an epoch.
 #include <capnp/message.h>
 #include <doctest/doctest.h>
 #include <kj/debug.h>
@@ -41,7 +41,7 @@ struct Cut {
     } while (countOf(run.read("events.jsonl"), SAVED) > 1);
   }
 
-  // Goes on with `words`, such as --set cluster.workers=3.
+  // Continues with `words`, such as --set cluster.workers=3.
   Ended goOn(kj::ArrayPtr<const kj::StringPtr> words) const {
     kj::Vector<kj::StringPtr> all;
     all.addAll(words);
@@ -69,7 +69,8 @@ private:
   }
 };
 
-// Returns what each epoch of the run in `folder` has trained, such as `2 workers: 5960 images`.
+// Returns the workers and images of each epoch of the run in `folder`, such as `2 workers: 5960
+// images`.
 kj::String epochsOf(kj::StringPtr folder) {
   auto record = runner::readRunRecord(folder);
   return kj::strArray(
@@ -86,7 +87,7 @@ kj::String expectedEpochs(uint before, uint now) {
   kj::Vector<kj::String> epochs;
   epochs.add(kj::str(before, " workers: ", used, " images"));
   for (uint64_t epoch = 2; epoch <= 3; epoch++) {
-    // No record is used twice, and fewer than those of a step are left.
+    // No record is used twice, and fewer records are left than a step takes.
     uint64_t images = (epoch * RECORDS - used) / (now * BATCH) * (now * BATCH);
     used += images;
     epochs.add(kj::str(now, " workers: ", images, " images"));
@@ -112,7 +113,7 @@ Row rowOf(uint before, uint now, Settings... settings) {
   return {before, now, kj::heapArray<kj::StringPtr>({kj::StringPtr(settings)...})};
 }
 
-TEST_CASE("a run goes on with another number of workers from the end of an epoch") {
+TEST_CASE("a run continues with another number of workers from the end of an epoch") {
   kj::Vector<Row> rows;
   auto add = [&](uint before, uint now, auto... settings) {
     rows.add(rowOf(before, now, settings...));
@@ -149,7 +150,7 @@ TEST_CASE("a run goes on with another number of workers from the end of an epoch
     CHECK(record.workers == row.now);
     CHECK(record.resizes[0].goesOnFrom == "1");
 
-    // The earlier run is as it was, so the same command does the same again.
+    // The earlier run is unchanged, so the same command has the same effect again.
     auto away = moved(first.folder);
     auto second = cut.goOnInto(2, words);
     CHECK(second.weightsSha256 == first.weightsSha256);
@@ -160,7 +161,7 @@ TEST_CASE("a run goes on with another number of workers from the end of an epoch
   }
 }
 
-TEST_CASE("a run that has gone on with another number of workers is resumed like any other") {
+TEST_CASE("a run that has continued with another number of workers is resumed like any other") {
   kj::StringPtr mode[] = {"kvstore.compression={ kind = \"2bit\", threshold = 0.05 }"_kj};
   Cut cut(mode, 2);
   kj::StringPtr three[] = {"--set"_kj, "cluster.workers=3"_kj};
@@ -182,7 +183,7 @@ TEST_CASE("a run that has gone on with another number of workers is resumed like
   CHECK(epochsOf(result.folder) == expectedEpochs(2, 3));
 }
 
-TEST_CASE("a run that has gone on with another number of workers does not begin again") {
+TEST_CASE("a run that has continued with another number of workers does not begin again") {
   Cut cut(nullptr, 2);
   kj::StringPtr three[] = {"--set"_kj, "cluster.workers=3"_kj};
   kj::StringPtr words[] = {"--set"_kj, "cluster.workers=3"_kj, RESUME};
@@ -195,7 +196,7 @@ TEST_CASE("a run that has gone on with another number of workers does not begin 
   auto refused = cut.goOn(three);
   CHECK(refused.exitCode == 1);
   CHECK(contains(refused.errors, kj::str(cut.folderOf(2), ": it has no usable checkpoint. ")));
-  // What the message advises works.
+  // The advice in the message works.
   Command({"rm", "-r", cut.folderOf(2)}).wait();
   CHECK(epochsOf(cut.goOnInto(2, three).folder) == expectedEpochs(2, 3));
 }
@@ -223,7 +224,7 @@ TEST_CASE("the number of workers changes twice, and that of servers once") {
   CHECK(images > 4 * RECORDS - 2 * BATCH);
 }
 
-TEST_CASE("modes that depend on time go on with another number of workers") {
+TEST_CASE("modes that depend on time continue with another number of workers") {
   kj::Vector<Row> rows;
   auto add = [&](uint before, uint now, auto... settings) {
     rows.add(rowOf(before, now, settings...));
@@ -270,7 +271,7 @@ TEST_CASE("in the middle of an epoch, the number of workers cannot change") {
       "cluster.workers=2 --set cluster.servers=2` and checkpoint.every_s > 0, so that its end is "
       "saved"));
   CHECK(::access(kj::str(run.runs, "/resumable/2").cStr(), F_OK) != 0);
-  // With the earlier number, the run still goes on, with the same bits.
+  // With the earlier number, the run can still continue, with the same bits.
   ResumableRun undisturbed(settings);
   CHECK(run.resume().weightsSha256 == undisturbed.train().weightsSha256);
 }

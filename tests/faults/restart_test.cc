@@ -1,5 +1,6 @@
-// A job with cluster.on_loss = "restart" goes on after each loss, and trains the weights of a job
-// that lost nobody. With RUNS, so many small jobs lose roles at random moments.
+// A job with cluster.on_loss = "restart" continues after each lost role, and trains the same
+// weights as an undisturbed job. RUNS is the number of small jobs that lose roles at random
+// moments.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -23,7 +24,8 @@ struct Loss {
   int signal;
 };
 
-TEST_CASE("a job that loses one role after the other trains the weights of a job that loses none") {
+TEST_CASE(
+    "a job that loses one role after the other trains the same weights as an undisturbed job") {
   constexpr Loss LOSSES[] = {
       {"Epoch[0] Batch [100]"_kj, "server"_kj, 0, SIGKILL},
       {"Epoch[0] Batch [300]"_kj, "worker"_kj, 0, SIGKILL},
@@ -46,7 +48,7 @@ TEST_CASE("a job that loses one role after the other trains the weights of a job
   CHECK(contains(ended.output, alone.weightsSha256));
   CHECK(countOf(ended.errors, AGAIN) == kj::size(LOSSES));
   checkNothingLeft(run);
-  // No line is missing or stands there twice.
+  // No line is missing or occurs twice.
   auto lines = linesOf(run.read("log.txt"));
   CHECK(lines.size() == linesOf(readFile(kj::str(alone.folder, "/log.txt"))).size());
   CHECK(countOf(run.read("events.jsonl"), "\"started\"") == 1);

@@ -67,7 +67,7 @@ bool ResumableRun::killAfter(
     kj::StringPtr part, uint count, kj::ArrayPtr<const kj::StringPtr> words) {
   auto command = start(words);
   auto path = kj::str(folder, "/events.jsonl");
-  // A line of the log comes after the file is there.
+  // The log file exists before its first line is written.
   bool kills = command->waitForOutput("Epoch");
   constexpr kj::StringPtr FINISHED = "\"finished\":{"_kj;
   if (kills) {

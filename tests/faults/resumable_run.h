@@ -1,5 +1,5 @@
-// tests/faults/resumable_run.h: runs that are killed and resumed, and what they must have in common
-// with a run that nobody disturbed.
+// tests/faults/resumable_run.h: runs that are killed and resumed, and the results in which they
+// must equal an undisturbed run.
 #pragma once
 
 #include "tests/run.h"
@@ -17,7 +17,7 @@ public:
 
   // Starts `runner run` with `words`, such as --resume.
   kj::Own<Command> start(kj::ArrayPtr<const kj::StringPtr> words = nullptr) const;
-  // The same, to the end. Throws if the exit code is not 0.
+  // Does the same, and waits for the end. Throws if the exit code is not 0.
   Trained train(kj::ArrayPtr<const kj::StringPtr> words = nullptr) const;
   // `runner run --resume`, to the end.
   Trained resume() const { return train({"--resume"}); }
@@ -43,7 +43,7 @@ public:
   kj::String events() const;
   // Returns the sorted lines of log.txt, without figures of speed and time.
   kj::String log() const;
-  // Returns what `runner table` says, without columns of times.
+  // Returns the output of `runner table`, without columns of times.
   kj::String table() const;
 
 private:

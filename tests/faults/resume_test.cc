@@ -1,5 +1,5 @@
-// Runs whose launcher is killed, and that go on with `runner run --resume`: they end as if nobody
-// had disturbed them.
+// Runs whose launcher is killed, and that continue with `runner run --resume`: their results equal
+// those of undisturbed runs.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <kj/debug.h>
@@ -93,7 +93,7 @@ bool isLong() {
   return ::getenv("ALL_MODES") != nullptr;
 }
 
-// What a run leaves that must not depend on whether it was disturbed.
+// The results of a run that must not depend on whether it was disturbed.
 struct Left {
   kj::String weights, best, confusion, events, log, table;
 
@@ -139,7 +139,7 @@ void flipByte(kj::StringPtr path) {
   KJ_SYSCALL(::pwrite(fd, &byte, 1, middle));
 }
 
-TEST_CASE("a run that is killed and resumed, twice, ends as one that nobody disturbed") {
+TEST_CASE("a run that is killed and resumed, twice, ends like an undisturbed run") {
   auto variable = ::getenv("ROW");
   kj::StringPtr only = variable == nullptr ? ""_kj : kj::StringPtr(variable);
   uint kills = 0;
@@ -158,7 +158,7 @@ TEST_CASE("a run that is killed and resumed, twice, ends as one that nobody dist
   CHECK(kills > 0);
 }
 
-TEST_CASE("a run that lost a role, or was interrupted, ends as one that nobody disturbed") {
+TEST_CASE("a run that lost a role, or was interrupted, ends like an undisturbed run") {
   ResumableRun undisturbed(nullptr);
   Left unbroken(undisturbed, undisturbed.train());
   ResumableRun run(nullptr);
@@ -244,8 +244,7 @@ TEST_CASE("--resume ignores damaged events after the newest checkpoint") {
   checkSame(Left(run, run.resume()), unbroken);
 }
 
-TEST_CASE(
-    "a coordinator with another experiment refuses to go on with a run, and changes nothing") {
+TEST_CASE("a coordinator with another experiment refuses to continue a run, and changes nothing") {
   ResumableRun run(nullptr);
   run.trainUntil(SAVED, 3);
   auto events = run.read("events.jsonl");
@@ -315,7 +314,7 @@ TEST_CASE("a run that was killed before its first checkpoint begins again in its
 
 TEST_CASE("best.safetensors holds the weights of a run that ends after the best epoch") {
   constexpr kj::StringPtr BEST = "\"best\":{\"epoch\":"_kj;
-  // The text before the values says which epoch it was.
+  // The text before the values names the epoch.
   auto valuesOf = [](kj::StringPtr file) {
     uint64_t head;
     memcpy(&head, file.begin(), sizeof(head));
@@ -373,7 +372,7 @@ TEST_CASE("a run that keeps its best weights only since a resume says which it l
   CHECK(countOf(ended.errors, "keep_best") == 1);
 }
 
-TEST_CASE("a run goes on if cluster.on_loss or cluster.elastic has changed") {
+TEST_CASE("a run can be resumed if cluster.on_loss or cluster.elastic has changed") {
   // A worker that may be lost cannot keep the best weights.
   constexpr kj::StringPtr SETTINGS[] = {"checkpoint.keep_best=false"_kj, "train.epochs=6"_kj};
   ResumableRun undisturbed(SETTINGS);
@@ -390,7 +389,7 @@ TEST_CASE("a run goes on if cluster.on_loss or cluster.elastic has changed") {
   checkSameLines(run.log(), undisturbed.log());
 }
 
-TEST_CASE("with --folder, --resume goes on with the run that is there, or begins one") {
+TEST_CASE("with --folder, --resume continues the run in that folder, or begins one") {
   ResumableRun undisturbed(nullptr);
   Left unbroken(undisturbed, undisturbed.train());
   ResumableRun run(nullptr);
@@ -430,7 +429,8 @@ TEST_CASE("--folder is refused beside --runs, which would have no effect") {
   CHECK(contains(ended.errors, "--folder names the run's own folder, so --runs has no effect"));
 }
 
-TEST_CASE("a finished run whose weights are gone goes on, and writes the same weights again") {
+TEST_CASE(
+    "a finished run whose weights are missing is resumed, and writes the same weights again") {
   ResumableRun run(nullptr);
   auto trained = run.train();
   KJ_SYSCALL(::unlink(kj::str(run.folder, "/weights.safetensors").cStr()));
@@ -440,7 +440,7 @@ TEST_CASE("a finished run whose weights are gone goes on, and writes the same we
         1);
 }
 
-TEST_CASE("--folder repeats the exit code of a finished run that missed what it expects") {
+TEST_CASE("--folder repeats the exit code of a finished run that missed an expectation") {
   kj::StringPtr expects[] = {"expect.validation_accuracy.at_least=0.999"};
   ResumableRun run(expects);
   kj::StringPtr words[] = {"--folder", run.folder};
@@ -448,7 +448,7 @@ TEST_CASE("--folder repeats the exit code of a finished run that missed what it 
   auto again = run.start(words)->wait();
   CHECK(again.exitCode == 3);
   CHECK(contains(again.errors, "has already finished, so nothing was started"));
-  // What a run leaves if it is killed before its first event.
+  // The files of a run that is killed before its first event.
   auto folder = newFolder();
   writeFile(kj::str(folder, "/experiment.toml"), run.read("experiment.toml"));
   kj::StringPtr shorter[] = {"--folder", folder, "--set", "train.epochs=1"};
@@ -521,7 +521,7 @@ TEST_CASE("--resume is refused while another process works on the run") {
   checkFailed(ended, {why});
   checkFailed(run.start({RESUME, "--detach"})->wait(), {why});
   CHECK(working->waitForOutput("Epoch[1]"));
-  // Nobody can see then whether a process works on the run.
+  // Then it is unknown whether a process works on the run.
   auto lock = kj::str(run.folder, "/.lock");
   KJ_SYSCALL(::unlink(lock.cStr()));
   KJ_SYSCALL(::mkdir(lock.cStr(), 0700));

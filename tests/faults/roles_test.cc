@@ -1,6 +1,6 @@
-// Roles that are killed, stopped, or late. A run that cannot go on ends within 10 s with
-// exit code 1, one line that begins with `error: ` and names role, cause and way out, and leaves no
-// process behind.
+// Roles that are killed, stopped, or late. A run that cannot continue ends within 10 s with exit
+// code 1 and one line that begins with `error: ` and names the role, the cause and what to do. It
+// leaves no process behind.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ TEST_CASE("a killed role ends the run, which says who was killed and by what") {
   }
 }
 
-// The number behind the last `mark` in `text`.
+// Returns the number after the last `mark` in `text`.
 uint64_t lastNumber(kj::StringPtr text, kj::StringPtr mark) {
   uint64_t number = 0;
   for (auto at = ::strstr(text.cStr(), mark.cStr()); at != nullptr;
@@ -179,7 +179,7 @@ TEST_CASE("a launcher that is killed leaves no role behind") {
   CHECK(haveEnded(roles, 2));
 }
 
-TEST_CASE("runner table calls a run running until its process is gone") {
+TEST_CASE("runner table calls a run running until its process has ended") {
   auto run = startedRun(ENDLESS);
   auto table = [&]() {
     auto into = newFolder();

@@ -1,5 +1,5 @@
 // Checkpoints in modes whose bits depend on time, and checkpoints by time: no push is lost or
-// counted twice, and no worker waits for ever.
+// counted twice, and no worker waits forever.
 #include <capnp/message.h>
 #include <doctest/doctest.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ kj::Array<Settings> timedModes() {
   return all.releaseAsArray();
 }
 
-// What a run has counted that must not depend on time.
+// The counts of a run that must not depend on time.
 kj::String countsOf(const ResumableRun& run) {
   kj::Vector<kj::String> lines;
   for (auto& line: linesOf(run.read("events.jsonl"))) {
@@ -93,7 +93,7 @@ TEST_CASE("modes that depend on time lose no push, and count none twice, if a ru
   CHECK(kills > 0);
 }
 
-TEST_CASE("timed checkpoints in many short epochs change no bit, and let no worker wait for ever") {
+TEST_CASE("timed checkpoints in many short epochs change no bit, and let no worker wait forever") {
   bool isLong = ::getenv("ALL_MODES") != nullptr;
   kj::Vector<Settings> modes;
   modes.add(settings("kvstore.mode=dist_sync"));

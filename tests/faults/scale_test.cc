@@ -87,7 +87,7 @@ TEST_CASE("a worker that freezes before it has left gives up its place") {
   checkNothingLeft(run);
 }
 
-TEST_CASE("a job that cannot have so many workers says why") {
+TEST_CASE("a job that cannot have the requested number of workers says why") {
   Run elastic(SHORT, {"cluster.on_loss=continue", "train.epochs=1000"});
   REQUIRE(elastic.command.waitForOutput("Speed: "));
   auto tooMany = scale(elastic, "3");

@@ -1,4 +1,4 @@
-// The job's secret: whoever does not know it cannot join a job, and is told why.
+// The job's secret: a role that does not know it cannot join the job, and reports why.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <string.h>
@@ -14,7 +14,7 @@ namespace {
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 
 TEST_CASE(
-    "a role that does not know the secret of a launched job is refused, and the job goes on") {
+    "a role that does not know the secret of a launched job is refused, and the job continues") {
   auto run = startedRun(ENDLESS);
   auto words = kj::str(run->role("worker", 0).commandLine);
   auto begin = strstr(words.cStr(), "127.0.0.1:");

@@ -18,7 +18,7 @@ kj::Maybe<kj::AutoCloseFd> tryConnectTo(kj::StringPtr address) {
   timeval patience = {PATIENCE_S, 0};
   KJ_SYSCALL(::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
   if (::connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)) == 0) return kj::mv(fd);
-  // A listener that closes resets those that it has not accepted.
+  // A closing listener resets connections that it has not accepted.
   bool isGone = errno == ECONNREFUSED || errno == ECONNRESET;
   KJ_REQUIRE(isGone, address, strerror(errno));
   return nullptr;

@@ -41,8 +41,8 @@ struct Stranger {
   uint port;
 };
 
-// Connect to `127.0.0.1:port`. The first returns null if nobody listens there any more, the second
-// throws.
+// Connect to `127.0.0.1:port`. If nobody listens there any more, the first returns null and the
+// second throws.
 kj::Maybe<kj::AutoCloseFd> tryConnectTo(kj::StringPtr address);
 kj::AutoCloseFd connectTo(kj::StringPtr address);
 

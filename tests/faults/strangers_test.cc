@@ -1,4 +1,4 @@
-// Strangers at the ports of a running job: whatever they send, or do not, the job goes on.
+// Strangers at the ports of a running job: the job continues whatever they send or do not send.
 #include <capnp/message.h>
 #include <capnp/rpc.capnp.h>
 #include <capnp/serialize.h>

@@ -59,7 +59,7 @@ TEST_CASE("a run that prints to a full disk trains to its end, and then says so"
   CHECK(readFile(kj::str(runs, "/endless/1/report.html")).size() > 0);
 }
 
-TEST_CASE("a pipe that nobody reads is no failure: the command does the rest of its work") {
+TEST_CASE("a pipe without a reader is not a failure: the command does the rest of its work") {
   auto run = newFolder();
   writeFile(kj::str(run, "/events.jsonl"), "");
   // The reader of the pipe closes it first, and only then lets the command start.

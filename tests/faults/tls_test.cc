@@ -1,4 +1,5 @@
-// cluster.tls: what jobs train with it, and what roles say if only some of them use it.
+// cluster.tls: jobs train the same bits with it, and roles report an error if only some of them use
+// it.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <limits.h>

@@ -22,7 +22,7 @@ namespace {
 // Stands in an input for the checksum of the manifest.
 constexpr kj::StringPtr SUM = "$SUM"_kj;
 
-// The text, with its checksum where SUM stands for the first time.
+// The text, with its checksum in place of the first SUM.
 kj::String withSum(kj::ArrayPtr<const char> text) {
   auto found =
       static_cast<const char*>(::memmem(text.begin(), text.size(), SUM.begin(), SUM.size()));

@@ -1,5 +1,5 @@
-// What a cluster tells a role: variables and flags, one `NAME=value` per line, and the file by
-// which roles find their coordinator.
+// The input of a role from a cluster: variables and flags, one `NAME=value` per line, and the file
+// by which roles find their coordinator.
 #include <kj/map.h>
 #include <string.h>
 

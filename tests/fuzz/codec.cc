@@ -1,4 +1,4 @@
-// The payload of a slice in each encoding: check(), then what a server and a worker do with it.
+// The payload of a slice in each encoding: check(), then the decoding by a server and a worker.
 #include "rpc/codec/codec.h"
 
 #include <kj/vector.h>

@@ -1,4 +1,4 @@
-// confusion.csv, and what a report makes of it.
+// confusion.csv, and the part of a report about it.
 #include "runner/logs/confusion_file.h"
 #include "runner/report/class_report.h"
 #include "tests/fuzz/fuzz.h"

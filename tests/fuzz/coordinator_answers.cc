@@ -1,5 +1,4 @@
-// What a bad coordinator answers to a role: parts of a checkpoint, and how the members of the job
-// have changed.
+// Answers of a bad coordinator to a role: parts of a checkpoint, and changes of the job's members.
 #include <capnp/message.h>
 #include <kj/async.h>
 

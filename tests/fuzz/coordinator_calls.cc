@@ -1,4 +1,5 @@
-// Calls of roles to the coordinator, in any order and with any values, and wrong answers of theirs.
+// Calls of roles to the coordinator, in any order and with any values, and wrong answers from
+// roles.
 #include <kj/timer.h>
 #include <kj/vector.h>
 #include <sys/stat.h>
@@ -29,8 +30,8 @@ mode = "dist_sync"
 servers = 1
 workers = 2
 )"_kj;
-// More lines of the experiment: a job that goes on without workers, and one that keeps its best
-// weights.
+// More lines of the experiment: a job that continues without lost workers, and one that keeps its
+// best weights.
 constexpr kj::StringPtr MORE[] = {""_kj,
     R"(
 on_loss = "continue"
@@ -44,7 +45,7 @@ every_steps = 2
 keep_best = true
 )"_kj};
 
-// What all inputs of one experiment share.
+// The parts that all inputs of one experiment share.
 struct Known {
   runner::LoadedExperiment loaded;
   kj::Own<runner::ModelFacts> facts;
@@ -248,7 +249,7 @@ struct Coordinator {
       case 12:
         return add(session.enterRequest().send());
       case 13:
-        // The role is gone.
+        // The role has ended.
         session = sessions.back();
         sessions.removeLast();
         return;

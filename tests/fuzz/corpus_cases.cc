@@ -1,5 +1,5 @@
-// Gives a parser the files of its corpus and simple mutations of them, without libFuzzer. What the
-// fuzzer has found stays fixed this way.
+// Gives a parser the files of its corpus and simple mutations of them, without libFuzzer. This way,
+// bugs that the fuzzer has found stay fixed.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <kj/vector.h>

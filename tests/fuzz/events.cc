@@ -1,4 +1,4 @@
-// The events of a run, and everything that tables and reports make of them.
+// The events of a run, and the tables and reports that are made from them.
 #include "runner/logs/log_styles.h"
 #include "runner/logs/run_record.h"
 #include "runner/report/report.h"

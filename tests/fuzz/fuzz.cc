@@ -77,7 +77,7 @@ void must(bool isTrue, kj::StringPtr what) {
 }
 
 void feedOne(Bytes input) {
-  // A copy of its own, so that the sanitizer sees reads beyond its end.
+  // A separate copy, so that the sanitizer sees reads beyond its end.
   auto copy = kj::heapArray(input);
   auto refusal = refusalOf([&]() { feed(copy); });
   // For people who want to see why an input gets no further.

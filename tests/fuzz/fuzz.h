@@ -1,4 +1,5 @@
-// tests/fuzz/fuzz.h: what a fuzz target must define, and what it may use. One target per parser.
+// tests/fuzz/fuzz.h: the interface of fuzz targets, and functions for them. There is one target per
+// parser.
 #pragma once
 
 #include <kj/array.h>
@@ -13,8 +14,8 @@ namespace fuzz {
 using kj::uint;
 using Bytes = kj::ArrayPtr<const kj::byte>;
 
-// Each target defines this function: it gives `input` to one parser. It may throw an exception that
-// says what is wrong with the input. The process must not end, whatever the input is.
+// Each target defines this function: it gives `input` to one parser. It may throw an exception with
+// the reason why the input is wrong. The process must not end, whatever the input is.
 void feed(Bytes input);
 
 // Calls feed(), as refusalOf() does.
@@ -24,11 +25,11 @@ void feedOne(Bytes input);
 // process as judge() does.
 kj::Maybe<kj::String> refusalOf(kj::FunctionParam<void()> function);
 
-// Ends the process if the exception has no sentence that says what is wrong: a failed
-// KJ_REQUIRE(condition) is a mistake in the code.
+// Ends the process if the exception has no sentence with the reason: a failed KJ_REQUIRE(condition)
+// is a bug in the code.
 void judge(const kj::Exception& exception);
 
-// Ends the process unless `isTrue`. Targets promise in this way what must hold for every input.
+// Ends the process unless `isTrue`. Targets use this for conditions that must hold for every input.
 void must(bool isTrue, kj::StringPtr what);
 
 // Returns the path of a file in memory with this content. The next call with the same `name`
@@ -50,11 +51,11 @@ public:
   uint8_t byte();
   // The next bytes as a little-endian number. Fewer are left at the end.
   uint64_t number(uint bytes);
-  // A number below `count`, or now and then any number.
+  // A number below `count`, or occasionally any number.
   uint64_t near(uint64_t count);
-  // At most so many of the next bytes.
+  // At most this many of the next bytes.
   Bytes take(size_t bytes);
-  // The bytes that are left.
+  // The remaining bytes.
   Bytes all() { return take(rest.size()); }
 
 private:

@@ -1,5 +1,5 @@
-// What `runner host` and its launcher send to each other. Even first bytes: calls of a bad
-// launcher, apart from those that start programs. Odd ones: answers of a bad host.
+// Messages between `runner host` and its launcher. Even first bytes: calls of a bad launcher, apart
+// from those that start programs. Odd ones: answers of a bad host.
 #include <kj/async-io.h>
 #include <kj/vector.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ const io::DataConfig& packed() {
   return PACKED.scratch.config;
 }
 
-// An event loop, and calls that nobody waits for.
+// An event loop, and calls whose results are not awaited.
 struct Calls {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   kj::Vector<kj::Promise<void>> calls;

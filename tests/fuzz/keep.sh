@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Keeps what runs of tests/fuzz/run.sh have found: tests/fuzz/keep.sh NAME
+# Keeps the inputs that runs of tests/fuzz/run.sh have found: tests/fuzz/keep.sh NAME
 # Packs the smallest inputs that cover the same code into tests/fuzz/corpus/NAME.tar.xz. The next
 # run starts from this archive. The same inputs give the same bytes.
 set -euo pipefail

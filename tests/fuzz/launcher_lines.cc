@@ -1,5 +1,6 @@
-// What a launcher reads from programs that it has started, line by line: roles, mpirun and srun
-// with their ranks, ssh, squeue, and the events of a coordinator. The first byte says which.
+// The output that a launcher reads from programs that it has started, line by line: roles, mpirun
+// and srun with their ranks, ssh, squeue, and the events of a coordinator. The first byte says
+// which.
 #include <capnp/message.h>
 #include <kj/async-io.h>
 #include <string.h>
@@ -28,7 +29,7 @@ public:
   void end() override {}
 };
 
-// A pipe that gives so many bytes at a time.
+// A pipe that returns a given number of bytes at a time.
 class Pipe final: public kj::AsyncInputStream {
 public:
   Pipe(Bytes bytes, size_t piece): dice(bytes), piece(piece) {}

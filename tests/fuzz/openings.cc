@@ -1,5 +1,5 @@
-// The first bytes of a connection. Either somebody sends any bytes to one end, or changes what two
-// ends that know the secret send to each other.
+// The first bytes of a connection. A stranger sends any bytes to one end, or changes the bytes
+// between two ends that know the secret.
 #include <kj/async-io.h>
 #include <kj/vector.h>
 
@@ -15,7 +15,7 @@ rpc::Identity identity(bool tls) {
   return {kj::str("worker 1"), rpc::testIdentity().secret, tls};
 }
 
-// Passes on what one end sends to the other, with some bytes changed. Each change is a place
+// Passes on the bytes from one end to the other, with some of them changed. Each change is a place
 // (2 bytes) and the bits to flip.
 class Relay {
 public:
@@ -77,7 +77,7 @@ void send(uint8_t choice, Bytes bytes) {
   scope.poll();
 }
 
-// Opens a connection over somebody who changes what both ends send.
+// Opens a connection over a relay that changes the bytes from both ends.
 void change(uint8_t choice, Bytes bytes) {
   kj::EventLoop loop;
   kj::WaitScope scope(loop);

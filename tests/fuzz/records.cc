@@ -1,5 +1,5 @@
-// A damaged database of records: any bytes, or edits of a database that is whole. The checksums of
-// its records may be made right again after the edits.
+// A damaged database of records: any bytes, or edits of an intact database. The checksums of its
+// records may be corrected after the edits.
 #include "io/records/record_db.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ namespace {
 constexpr uint SMALL = 40;  // records that share pages
 constexpr size_t DATABASE_BYTES_MAX = 1 << 16;
 
-// A database of several levels: small records, a JPEG file, and one that has pages of its own.
+// A database of several levels: small records, a JPEG file, and one that has separate pages.
 kj::Array<kj::byte> newDatabase() {
   auto path = kj::str(folder(), "/whole.mdb");
   auto writer = io::RecordWriter::create(path);
@@ -35,7 +35,7 @@ kj::Array<kj::byte> newDatabase() {
   return bytes;
 }
 
-// Makes the checksums of all records and of the description right, wherever they lie.
+// Corrects the checksums of all records and of the description, wherever they are.
 void mendChecksums(kj::ArrayPtr<kj::byte> file) {
   for (size_t at = 0; at + sizeof(io::Description) <= file.size(); at += 2) {
     auto begin = file.begin() + at;

@@ -1,4 +1,4 @@
-// Memory that a worker and a server share, when the other end writes anything into it. Even first
+// Memory that a worker and a server share, with any content written by the other end. Even first
 // bytes: a server with a bad worker; odd ones: a worker with a bad server.
 #include <kj/async-io.h>
 #include <kj/vector.h>
@@ -35,7 +35,7 @@ const rpc::Rounds& roundsOf(uint8_t choice) {
   return ALL[choice % ALL.size()];
 }
 
-// Writes notes and counts as a worker would that is broken, or wants to break something.
+// Writes notes and counts like a broken or malicious worker.
 void scribble(
     rpc::RingMemory ring, rpc::RingWriter& writer, kj::ArrayPtr<kj::byte> memory, Dice& dice) {
   uint8_t choice = dice.byte() % 4;
@@ -96,7 +96,7 @@ void serveWorkers(Dice& dice) {
   }
 }
 
-// A server that shares its memory, and answers whatever it likes.
+// A server that shares its memory, and answers arbitrarily.
 class BadServer final: public rpc::ShardSession::Server {
 public:
   BadServer(int memory, int bell): memory(memory), bell(bell) {}
@@ -119,7 +119,7 @@ void callServer(Dice& dice) {
   rpc::ServerLayout values(placement(), 0, rounds);
   auto buffers = rpc::SharedMemory::create(values.bytes(), rpc::SharedMemory::READ);
   rpc::SharedServers servers(placement(), rounds, *memory);
-  // The bell is not looked at.
+  // The bell is ignored.
   servers.share(0, kj::heap<BadServer>(buffers->descriptor(), buffers->descriptor()))
       .wait(io.waitScope);
   rpc::WorkerLayout layout(placement());

@@ -1,5 +1,5 @@
-// What an end of a connection sends after it has proven who it is: any bytes, in place of Cap'n
-// Proto's messages. The other end is a server of the store.
+// The bytes from one end of a connection after its proof: any bytes, in place of Cap'n Proto's
+// messages. The other end is a server of the store.
 #include "rpc/testing/test_server.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -16,7 +16,7 @@ void feed(Bytes input) {
   auto served = rpc::serve(kj::mv(pipe.ends[0]), rpc::limitsFor(PLACEMENT), server)
                     .eagerlyEvaluate([](kj::Exception&& e) { judge(e); });
   auto sent = pipe.ends[1]->write(input.begin(), input.size()).eagerlyEvaluate([](auto&&) {});
-  // What the server answers, so that it never waits.
+  // Values for the server's answers, so that it never waits.
   kj::byte buffer[4096];
   for (uint i = 0; i < 100; i++) {
     auto read = pipe.ends[1]

@@ -20,7 +20,8 @@ cp -f "bazel-bin/tests/fuzz/$name" "$kept/program"
 find -L "bazel-bin/tests/fuzz/$name.runfiles" -type f ! -name "$name" ! -name MANIFEST \
   ! -name '*.so*' | paste -sd, >"$kept/seeds"
 # The sanitizer keeps little memory after it was freed, so that the memory stays in the processor's
-# cache, and notes one caller of each allocation. Inputs then take half to nine tenths of the time.
+# cache, and records one caller of each allocation. Inputs then take half to nine tenths of the
+# time.
 sanitizer=quarantine_size_mb=1:thread_local_quarantine_size_kb=64
 sanitizer+=:malloc_context_size=1:max_malloc_fill_size=0
 exec env UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=$sanitizer \

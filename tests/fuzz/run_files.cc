@@ -30,7 +30,7 @@ void readLock(const runner::RunFolder& run) {
   }
 }
 
-// The losses and joins of a run that another one repeats, or that is continued.
+// The changes of a run's members, for a run that repeats or continues it.
 void readMembers(const runner::RunFolder& run) {
   runner::MemberPlan plan(run, 8);
   for (uint rank = 0; rank < WORKERS; rank++) plan.lossOf(rank, rank);
@@ -50,7 +50,7 @@ void readMembers(const runner::RunFolder& run) {
   }
 }
 
-// The hosts of a job, one per line. The target `toml` looks at how errors are shown.
+// The hosts of a job, one per line. The target `toml` tests how errors are shown.
 void readHosts(Bytes bytes) {
   auto path = fileOf("hosts.txt", bytes);
   configs::Diagnostics diagnostics;

@@ -37,7 +37,7 @@ const rpc::Placement& placement() {
   return PLACEMENT;
 }
 
-// Throws now and then, so that the worker hears a refusal, or loses its connection.
+// Throws occasionally, so that the worker gets a refusal, or loses its connection.
 void refuseSometimes(Dice& dice) {
   uint8_t choice = dice.byte();
   if (choice == 254) kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "gone"));

@@ -1,5 +1,5 @@
-// What image folders may hold besides JPEG files, archives and labels.tsv (see import.cc): PNG
-// files, Exif data, RecordIO files, archives in archives, lists, names of classes, and the table of
+// Files of image folders other than JPEG files, archives and labels.tsv (see import.cc): PNG files,
+// Exif data, RecordIO files, archives in archives, lists, names of classes, and the table of
 // ImageNet's development kit. The first byte says which.
 #include <kj/filesystem.h>
 

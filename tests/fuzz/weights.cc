@@ -1,5 +1,4 @@
-// A file of weights, of any system, for a network that starts from it, and what the file says about
-// itself.
+// A file of weights, of any system, for a network that starts from it, and the file's notes.
 #include <kj/debug.h>
 #include <math.h>
 
@@ -11,7 +10,7 @@
 namespace fuzz {
 namespace {
 
-// A network of one pixel, with every kind of array, and layers whose names many systems have.
+// A network of one pixel, with every kind of array, and layers with names that many systems use.
 const nn::Graph& network() {
   static const auto GRAPH = []() {
     configs::Diagnostics diagnostics;

@@ -47,8 +47,8 @@ TEST_CASE("a run whose workers push gradients from GPUs is resumed with the same
   checkResumes({"cluster.devices=[\"cuda\"]"_kj});
 }
 
-// One GPU breaks in the way that the variable `way` of HostDevice names. The run goes on, and says
-// `why`.
+// One GPU breaks in the way that the variable `way` of HostDevice names. The run continues, and
+// reports `why`.
 void checkSurvives(kj::StringPtr way, kj::StringPtr why) {
   auto flag = kj::str(newFolder(), "/has broken");
   kj::StringPtr settings[] = {"train.steps=60", "data.held_out=100", "data.validate_on=held_out",

@@ -48,7 +48,7 @@ double trainingLoss(const Trained& run) {
   return loss;
 }
 
-// What the worker's log says.
+// Returns the text of the worker's log.
 kj::String logOf(const Trained& run) {
   return kj::str(readFile(kj::str(run.folder, "/worker-0.log")));
 }
@@ -59,7 +59,7 @@ TEST_CASE("a GPU that updates its parameters itself trains as the processor does
   confusionOf(gpu);
   CHECK(contains(logOf(gpu), "cuda updates the parameters, which stay there"));
   CHECK(contains(logOf(gpu), "[gpu(0)]"));
-  // Where the images lie changes nothing.
+  // The place of the images changes nothing.
   auto kept = trainOn("[\"cuda\"]", LOCAL, {"data.cache=device"});
   CHECK(kept.weightsSha256 == gpu.weightsSha256);
   CHECK(confusionOf(kept) == confusionOf(gpu));

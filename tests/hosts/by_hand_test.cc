@@ -15,7 +15,7 @@ namespace {
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 constexpr uint PORT = 7000;
 
-// A job whose coordinator runs on host 0, and each of its other roles on a host of its own.
+// A job whose coordinator runs on host 0, and each of its other roles on a separate host.
 struct JobOnHosts {
   JobOnHosts(const Hosts& hosts, kj::StringPtr file, uint servers, uint workers)
       : hosts(hosts), file(file) {
@@ -109,13 +109,13 @@ TEST_CASE("a host that is cut off for good ends a job, and the message names its
   REQUIRE(job.coordinator->waitForOutput("Speed: "));
   hosts.cut(4);
   checkFailed(job.coordinator->wait(), {"worker 1", "cluster.silence_timeout_s"});
-  // The cut host notices it, too, so nothing stays behind.
+  // The cut-off host notices it too, so nothing stays behind.
   for (auto& role: job.roles) CHECK(role->wait(3 * FAILS_WITHIN_S).exitCode == 75);
 }
 
 TEST_CASE("a host that is cut off for a second changes no bit") {
   KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
-  // Longer than this program may take to cut the host off.
+  // Longer than this program takes to cut the host off.
   constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj, "train.epochs=6"_kj};
   auto alone = train(SHORT, SETTINGS);
   auto file = kj::str(alone.folder, "/experiment.toml");

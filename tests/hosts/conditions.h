@@ -10,7 +10,7 @@ struct Condition {
   kj::StringPtr name;
   kj::Array<kj::StringPtr> settings;                // of the job, for --set
   kj::ArrayPtr<const kj::StringPtr> hostVariables;  // of ODD_HOST, for Hosts::setVariables()
-  kj::String weightsSha256;                         // what one machine trains
+  kj::String weightsSha256;                         // the weights that one machine trains
 };
 
 // The host that differs from the others. It should have a worker.

@@ -104,7 +104,7 @@ TEST_CASE("roles of a job of Kubernetes wait until the coordinator's host has it
       0, {secret}, {"--role", "coordinator", "--listen", listen, "--folder", job.folder}));
 }
 
-// Starts the job of `words` and what `runner role` needs on all hosts, from host 0.
+// Starts the job of `words` on all hosts, from host 0, with the arguments that `runner role` needs.
 void checkRanks(JobOnHosts& job, kj::ArrayPtr<const kj::StringPtr> words) {
   kj::Vector<kj::StringPtr> all;
   all.addAll(words);

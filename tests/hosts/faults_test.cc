@@ -1,5 +1,5 @@
-// What goes wrong on one host ends the job with one line, which names the host, the role, the cause
-// and the way out. Prints how long that takes. FAULT_LIMIT_S is the time that it may take at most.
+// A failure on one host ends the job with one line, which names the host, the role, the cause and
+// what to do. Prints how long that takes. FAULT_LIMIT_S is the time that it may take at most.
 // Without it there is no limit, and each fault is tested with one launcher.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
@@ -62,8 +62,8 @@ struct Fault {
   kj::StringPtr name;
   kj::ArrayPtr<const Launcher> launchers;
   kj::StringPtr hosts;
-  void (*before)(Hosts&);  // what happens before the job starts. Null: nothing
-  void (*during)(Hosts&);  // what happens while it trains. Null: it must not train
+  void (*before)(Hosts&);  // called before the job starts. Null: nothing
+  void (*during)(Hosts&);  // called while it trains. Null: it must not train
   kj::Array<kj::StringPtr> words;
   bool isLong = false;  // tested only if there is a limit
 };

@@ -12,7 +12,7 @@ namespace tests {
 
 namespace {
 
-// What a host has instead of this machine's.
+// The files that a host has in place of this machine's.
 constexpr kj::StringPtr PRIVATE_FOLDERS[] = {"/tmp/"_kj, "/run/"_kj, "/dev/shm/"_kj};
 
 // Makes the keys of all hosts in the current folder.
@@ -190,7 +190,7 @@ kj::Own<Command> Hosts::start(uint host, kj::ArrayPtr<const kj::StringPtr> words
   all.addAll(std::initializer_list<kj::StringPtr>{
       "nsenter", "-t", pid, "-n", "-u", "-i", "-p", "-m", "-w"});
   if (haveTimeNamespaces()) all.add("-T");
-  // `env`, because nsenter must not see what changes how a program runs.
+  // Uses `env`, because variables that affect how programs run must not affect nsenter.
   all.add("env");
   for (auto& variable: variables[host]) all.add(variable);
   all.addAll(words);

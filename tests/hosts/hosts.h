@@ -9,7 +9,7 @@ namespace tests {
 // process ids, System V IPC, HOME, /tmp, /dev/shm and /run, and its own monotonic clock if the
 // kernel has namespaces for that. All other folders, such as that of
 // newFolder(), are those of this machine: they stand for a shared file system. Needs root. The
-// kernel removes all hosts and what runs there when this object or the test program goes, however
+// kernel removes all hosts and their processes when this object or the test program ends, however
 // it ends.
 class Hosts {
 public:
@@ -40,19 +40,19 @@ public:
   // the program by Command::killGroup() only.
   kj::Own<Command> start(uint host, kj::ArrayPtr<const kj::StringPtr> words,
       kj::ArrayPtr<const kj::StringPtr> environment = nullptr) const;
-  // The same for a line of shell. Waits for its end, which must be exit code 0. Returns its output.
+  // Does the same for a line of shell. Waits for its end. Throws unless the exit code is 0. Returns
+  // its output.
   kj::String shell(uint host, kj::StringPtr line) const;
 
   // Gives these variables (`NAME=value`) to all programs that start on a host from now on, by
   // start() or by ssh. They replace those of an earlier call.
   void setVariables(uint host, kj::ArrayPtr<const kj::StringPtr> given);
 
-  // Returns what runs on a host, without what belongs to the host itself (such as sshd). The pids
-  // are those of this machine, so kill() and haveEnded() take them. Empty for a crashed host.
+  // Returns the processes on a host, without those of the host itself (such as sshd). The pids are
+  // those of this machine, so kill() and haveEnded() take them. Empty for a crashed host.
   kj::Array<Process> processes(uint host) const;
 
-  // The bridge drops all that goes to or comes from a host, without a word to anybody, until
-  // join().
+  // The bridge silently drops all packets to and from a host, until join().
   void cut(uint host) const;
   void join(uint host) const;
 
@@ -67,7 +67,7 @@ private:
   struct Host {
     kj::Own<Command> init;
     pid_t pid;                  // of process 1 of the host, on this machine
-    kj::Array<Process> itsOwn;  // that ran there when it had started
+    kj::Array<Process> itsOwn;  // those that ran there when it had started
   };
 
   kj::Own<Host> boot(uint host) const;
@@ -77,7 +77,7 @@ private:
 
   const Settings settings;
   const uint count;
-  const kj::String folder;  // what the hosts copy when they start
+  const kj::String folder;  // the files that the hosts copy when they start
   kj::Own<Command> bridge;
   kj::Vector<kj::Maybe<kj::Own<Host>>> hosts;   // null: crashed
   kj::Array<kj::Vector<kj::String>> variables;  // of each host

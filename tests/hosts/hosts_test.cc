@@ -1,4 +1,4 @@
-// What the hosts of these tests share, and what they do not.
+// Which resources the hosts of these tests share, and which they do not.
 #include "tests/hosts/hosts.h"
 
 #include <doctest/doctest.h>
@@ -66,7 +66,7 @@ TEST_CASE("Hosts: the connections of a crashed host stay open elsewhere, and sil
   auto session = hosts.start(0, {"ssh", "h2", "echo there; sleep 1000"});
   REQUIRE(session->waitForOutput("there"));
   hosts.crash(1);
-  // It would end at once if a segment with FIN or RST came.
+  // It would end immediately if a segment with FIN or RST arrived.
   CHECK_FALSE(session->waitForOutput("never", 1));
   CHECK(hosts.processes(0).size() > 0);
   // Once the host is back, it does not know the connection.

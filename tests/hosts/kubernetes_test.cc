@@ -66,8 +66,8 @@ struct Container {
   kj::Vector<kj::String> environment;
 };
 
-// What kubelet mounts into a pod: the files of a volume are links into a folder that a link names.
-// $1: the experiment, $2: the secret, $3: the volume for runs.
+// The files that kubelet mounts into a pod: the files of a volume are links into a folder that a
+// link names. $1: the experiment, $2: the secret, $3: the volume for runs.
 constexpr kj::StringPtr VOLUMES = R"sh(
 set -e
 cd /run

@@ -44,7 +44,7 @@ Process LaunchedRun::youngestRole(uint host) const {
   kj::Maybe<Process> found;
   for (auto& process: hosts.processes(host)) {
     bool isRole = contains(process.commandLine, "runner role ");
-    // Not the programs that start it.
+    // Leaves out the programs that start it.
     bool isItself = !contains(process.commandLine, " env ") && process.commandLine[0] == '/';
     if (isRole && isItself) found = kj::mv(process);
   }

@@ -15,7 +15,7 @@ public:
   // Returns the path of the run's folder.
   kj::StringPtr path() const { return folder; }
 
-  // Return the text of a file in the run's folder, and whether it is there.
+  // Return the text of a file in the run's folder, and whether the file exists.
   kj::String read(kj::StringPtr name) const { return readFile(kj::str(folder, "/", name)); }
   bool has(kj::StringPtr name) const;
 

@@ -15,7 +15,7 @@ namespace {
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj};
 
-// `runner run` on host 0, and a server and two workers on hosts of their own, with the same file.
+// `runner run` on host 0, and a server and two workers on separate hosts, with the same file.
 struct Terminals {
   Terminals(const Hosts& hosts, kj::ArrayPtr<const kj::StringPtr> settings)
       : hosts(hosts), settings(settings) {}
@@ -39,7 +39,8 @@ struct Terminals {
     auto cache = cacheSetting();
     kj::StringPtr environment[] = {cache, secret};
     opened[i] = hosts.start(i, words, environment);
-    // So that the next terminal is opened after this one: `waits for the coordinator`, or `joined`.
+    // Waits for this text, so that the next terminal is opened after this one: `waits for the
+    // coordinator`, or `joined`.
     bool isOpen = i == 0 ? opened[i]->waitForOutput("--index 1 --coordinator ")
                          : opened[i]->waitForErrors(" ");
     KJ_REQUIRE(isOpen, opened[i]->errors());

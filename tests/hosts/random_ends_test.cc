@@ -55,7 +55,7 @@ TEST_CASE("200 jobs by ssh that end at random leave no process, socket or file")
       struck = kj::str(process.commandLine);
       ::kill(process.pid, signal);
     }
-    // Roles ignore SIGINT, and there may have been nothing to strike.
+    // Roles ignore SIGINT, and there may have been no process to signal.
     constexpr uint OVER_WITHIN_S = 8;
     if (!haveEnded(launchersOn(hosts), OVER_WITHIN_S)) {
       for (auto& process: launchersOn(hosts)) ::kill(process.pid, SIGINT);

@@ -1,5 +1,5 @@
-// The recipes of docs/clusters.md for ssh, mpirun and Slurm, as they stand there but for the names
-// of hosts and files. x.toml has 1 server and 2 workers.
+// The recipes of docs/clusters.md for ssh, mpirun and Slurm, unchanged except for the names of
+// hosts and files. x.toml has 1 server and 2 workers.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <string.h>
@@ -77,7 +77,7 @@ TEST_CASE("mpirun: the recipes for runner run and for runner role train the same
   shared.checkBits(
       shared.run(hosts, withHosts(recipe("mpirun", "cluster.launcher=mpi"), "h2", "h3")));
 
-  // There, every host has `runner` on its path.
+  // There, every host has `runner` in its PATH.
   for (uint host: {1, 2}) hosts.setVariables(host, {shared.path});
   writeFile(kj::str(shared.folder, "/hosts"), "h1\nh2 slots=2\nh3\n");
   auto line = lineOf(

@@ -154,7 +154,8 @@ Process Slurm::find(uint host, kj::StringPtr part) const {
   auto processes = hosts.processes(host);
   for (auto& process: processes) {
     if (!contains(process.commandLine, part)) continue;
-    // A process that starts another is two for a moment, with the same command line.
+    // While a process starts another one, there are two processes with the same command line for a
+    // moment.
     pid_t parent = parentOf(process.pid);
     bool isCopy = false;
     for (auto& other: processes) {

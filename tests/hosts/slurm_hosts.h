@@ -1,4 +1,4 @@
-// tests/hosts/slurm_hosts.h: a Slurm of its own for a test.
+// tests/hosts/slurm_hosts.h: a separate Slurm for a test.
 #pragma once
 
 #include "tests/hosts/hosts.h"

@@ -12,7 +12,7 @@ namespace tests {
 namespace {
 
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
-// What the end of `squeue` and `scancel` may take.
+// The time that `squeue` and `scancel` may take.
 constexpr uint CANCELLED_WITHIN_S = 30;
 
 void interrupt(const Slurm& slurm) {
@@ -43,7 +43,7 @@ TEST_CASE("outside of an allocation, runner run submits the run and shows it as 
   CHECK(contains(attached.errors, "short/2: finished"));
 }
 
-TEST_CASE("a job of Slurm ends with Ctrl-C, and somebody else's scancel is named") {
+TEST_CASE("a Slurm job ends with Ctrl-C, and another user's scancel is named") {
   KJ_IF_MAYBE(why, Slurm::whyNot()) SKIP_CASE(why->cStr());
   Slurm slurm;
   auto interrupted = slurm.submit(ENDLESS);
@@ -62,7 +62,7 @@ TEST_CASE("a job of Slurm ends with Ctrl-C, and somebody else's scancel is named
   checkFailed(cancelled->wait(CANCELLED_WITHIN_S), {"Slurm ended job 2: CANCELLED", "scancel"});
   slurm.checkNoRoleRuns();
 
-  // The job goes on without the process that has submitted it.
+  // The job continues without the process that has submitted it.
   auto lost = slurm.submit(ENDLESS);
   REQUIRE(lost->waitForOutput("Speed: "));
   KJ_SYSCALL(::kill(slurm.find(0, kj::str(RUNNER, " run tests/")).pid, SIGKILL));

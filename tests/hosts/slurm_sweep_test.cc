@@ -48,7 +48,7 @@ kj::Array<kj::StringPtr> sweepWords(kj::StringPtr runs, kj::ArrayPtr<const kj::S
   return words.releaseAsArray();
 }
 
-TEST_CASE("a sweep as a job array gives the table of a local sweep, and skips what has finished") {
+TEST_CASE("a sweep as a job array gives the table of a local sweep, and skips finished runs") {
   KJ_IF_MAYBE(why, Slurm::whyNot()) SKIP_CASE(why->cStr());
   Slurm slurm;
   constexpr kj::StringPtr QUEUED[] = {"--set"_kj, "cluster.launcher=slurm"_kj};
@@ -63,7 +63,7 @@ TEST_CASE("a sweep as a job array gives the table of a local sweep, and skips wh
   CHECK(contains(sweep.errors, "as job 1 of Slurm with 3 runs, at most 2 at a time"));
   CHECK(contains(readFile(kj::str(slurm.runs, "/small/table.md")), "| finished |"));
 
-  // The same command skips what has finished, and submits one job for what has not.
+  // The same command skips finished runs, and submits one job for the others.
   slurm.call(0, kj::str("rm ", slurm.runs, "/small/*learning_rate=0.1-*/weights.safetensors"));
   auto again = slurm.start(0, sweepWords(slurm.runs, QUEUED))->wait();
   CHECK(again.exitCode == 0);
@@ -94,7 +94,7 @@ TEST_CASE("Ctrl-C ends all tasks of a sweep, and a sweep that lost its process i
   slurm.checkNoJob("small");
   slurm.checkNoRoleRuns();
 
-  // Somebody else cancels one task, and then the others. Ctrl-C has saved the runs.
+  // Another user cancels one task, and then the others. Ctrl-C has saved the runs.
   auto cancelled = slurm.start(0, sweepWords(slurm.runs, ENDLESSLY));
   REQUIRE(cancelled->waitForErrors(" of Slurm with 3 runs"));
   auto events = kj::str(first, "/events.jsonl");

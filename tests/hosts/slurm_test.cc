@@ -1,4 +1,4 @@
-// Jobs over the nodes of a Slurm of their own.
+// Jobs on the nodes of a separate Slurm.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <signal.h>
@@ -46,8 +46,7 @@ TEST_CASE("tasks of Slurm on four nodes train the same bits as one machine, also
   CHECK(followed->waitForOutput(conditions[0].weightsSha256));
 }
 
-TEST_CASE(
-    "a killed task of Slurm is named with its host; Ctrl-C and a lost launcher leave no task") {
+TEST_CASE("a killed Slurm task is named with its host; Ctrl-C and a lost launcher leave no task") {
   KJ_IF_MAYBE(why, Slurm::whyNot()) SKIP_CASE(why->cStr());
   Slurm slurm;
   auto killed = slurm.run(ENDLESS);

@@ -15,7 +15,7 @@ constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 constexpr kj::StringPtr SETTINGS[] = {"cluster.servers=1"_kj, "train.epochs=1"_kj};
 constexpr kj::StringPtr COPYING = "copying the data set to "_kj;
 
-// Takes the data sets away from a host.
+// Removes the data sets from a host.
 void takeData(const Hosts& hosts, kj::uint host) {
   hosts.shell(host, "mount -t tmpfs tmpfs /usr/share/datasets");
 }
@@ -118,7 +118,7 @@ TEST_CASE("a run waits while another one copies the same data to its host") {
   CHECK(contains(ended.errors, COPYING));
 }
 
-TEST_CASE("a copy of the data that a full disk has cut off goes on where it ended") {
+TEST_CASE("a copy of the data that a full disk has cut off continues where it ended") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   auto alone = train(SHORT, SETTINGS);
   Hosts hosts(2, SSHD);
@@ -155,7 +155,7 @@ TEST_CASE("a copy of the data whose beginning is damaged is made again") {
 }
 
 TEST_CASE(
-    "a copy of the data that is damaged later is refused and named, and made again once gone") {
+    "a copy of the data that is damaged later is refused and named, and made again once removed") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   Hosts hosts(2, SSHD);
   takeData(hosts, 1);

@@ -64,7 +64,7 @@ kj::StringPtr weightsAlone() {
   return trained.weightsSha256;
 }
 
-TEST_CASE("the roles of a host that is gone are started on another host, with the same bits") {
+TEST_CASE("the roles of a lost host are started on another host, with the same bits") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   auto alone = weightsAlone();
   Hosts hosts(3, SSHD);
@@ -86,7 +86,7 @@ TEST_CASE("roles that wake up after their replacements on another host are refus
   Hosts hosts(3, SSHD);
   kj::Vector<kj::StringPtr> settings;
   settings.addAll(kj::arrayPtr(RESTARTS, kj::size(RESTARTS)));
-  // The replacements listen where the others have listened.
+  // The replacements listen at the same addresses as the lost roles.
   settings.add("cluster.port=\"7000-7001\"");
   auto run = runBySsh(hosts, SHORT, "h2 h3", settings);
   REQUIRE(run->waitForOutput("Speed: "));
@@ -110,7 +110,8 @@ void signalWorker(const Hosts& hosts, uint host, int number) {
   }
 }
 
-TEST_CASE("a job by ssh goes on without workers, and others take their places on their hosts") {
+TEST_CASE(
+    "a job by ssh continues without lost workers, and others take their places on their hosts") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   Hosts hosts(4, SSHD);
   auto run = runBySsh(hosts, SHORT, "h2 h3 h4",
@@ -131,7 +132,7 @@ TEST_CASE("a job by ssh goes on without workers, and others take their places on
   checkNothingLeft(hosts, {0, 1, 2, 3});
 }
 
-TEST_CASE("a job by ssh that could go on without a worker restarts if its host is gone") {
+TEST_CASE("a job by ssh that could continue without a worker restarts if the host is lost") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   Hosts hosts(4, SSHD);
   auto run = runBySsh(hosts, SHORT, "h2 h3 h4",

@@ -14,7 +14,7 @@ constexpr Hosts::Settings SSHD{.hasSshd = true};
 kj::Own<Command> runBySsh(const Hosts& hosts, kj::StringPtr file, kj::StringPtr names,
     kj::ArrayPtr<const kj::StringPtr> more = nullptr);
 
-// Checks that nothing is left on any host of `which` that the test has started there.
+// Checks that on the hosts of `which`, no process remains that the test has started.
 void checkNothingLeft(const Hosts& hosts, std::initializer_list<kj::uint> which);
 
 }  // namespace tests

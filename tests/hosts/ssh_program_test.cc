@@ -12,7 +12,7 @@ namespace {
 
 constexpr kj::StringPtr SHORT = "tests/faults/short.toml"_kj;
 
-TEST_CASE("a copy of the program that was cut off goes on where it ended") {
+TEST_CASE("a copy of the program that was cut off continues where it ended") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   Hosts hosts(2, SSHD);
   hosts.shell(1, "mkdir ~/.cache && mount -t tmpfs -o size=16m tmpfs ~/.cache");

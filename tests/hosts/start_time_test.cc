@@ -1,4 +1,4 @@
-// How long jobs by ssh take to start. Prints the times: nothing here depends on them.
+// How long jobs by ssh take to start. Prints the times, but does not check them.
 #include <doctest/doctest.h>
 #include <kj/time.h>
 

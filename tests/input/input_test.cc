@@ -1,5 +1,5 @@
-// What reaches a network: batches that the readers augment, and raw ones, in whatever order a
-// device does what it was asked for.
+// The input of a network: batches that the readers augment, and raw ones, whatever order a device
+// does its work in.
 #include <doctest/doctest.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ void checkInput(const Images& images, kj::Maybe<Late> late) {
   uint wrong = 0;
   for (uint round = 0; round < 2; ++round) {
     constexpr uint STEPS = 6;
-    kj::Array<float> upcoming;  // the input that the batch that was set last must give
+    kj::Array<float> upcoming;  // the expected input of the batch that was set last
     auto take = [&]() {
       auto& found = batches.readTraining();
       auto& expected = KJ_ASSERT_NONNULL(expectedTraining->next());
@@ -184,7 +184,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("Input: a program that takes pixels gets them, and cannot keep images") {
+TEST_CASE("Input: a program that needs pixels gets them, and cannot keep images") {
   Images images(IMAGES_CASES[0]);
   auto dataset = images.open();
   auto graph = denseOn({1, 6, 5}, 5);

@@ -36,7 +36,7 @@ TEST_CASE("kubernetes: --dry-run prints the manifest in job.yaml, and starts and
   CHECK(::rmdir(cache.cStr()) == 0);
 }
 
-TEST_CASE("--dry-run refuses options that would have no effect on what it prints") {
+TEST_CASE("--dry-run refuses options that would have no effect on its output") {
   for (auto option: {"--resume", "--detach", "--folder=/tmp/x", "--runs=/tmp/x"}) {
     CAPTURE(option);
     auto ended = Command({RUNNER, "run", JOB, "--dry-run", option}).wait();
@@ -118,7 +118,7 @@ TEST_CASE("kubernetes: the manifest fits the official schemas") {
   INFO(ended.output, ended.errors);
   CHECK(ended.exitCode == 0);
   CHECK(countOf(kj::str(ended.output, ended.errors), " passed for resource ") == 5);
-  // The validator does find what is wrong.
+  // The validator finds errors.
   CHECK(check(kj::str(manifest, "  wrongField: 1\n")).exitCode != 0);
 }
 

@@ -1,5 +1,5 @@
-// The recipe for Kubernetes in docs/clusters.md, run as it stands there, with a kubectl that keeps
-// what it gets.
+// The recipe for Kubernetes in docs/clusters.md, run unchanged, with a kubectl that stores its
+// input.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ echo "$*" >> calls
 case $1 in create | apply) cat > "$1.stdin" ;; esac
 )sh"_kj;
 
-TEST_CASE("kubernetes: the recipe hands kubectl a secret of its own and the manifest of the file") {
+TEST_CASE("kubernetes: the recipe passes kubectl a new secret and the manifest of the file") {
   auto keys = recipe("Kubernetes", "[cluster.kubernetes]");
   auto commands = recipe("Kubernetes", "kubectl create secret");
   char here[4096];

@@ -1,9 +1,9 @@
 // tests/ops/cases.h: the list of op cases that correctness, gradients and speed are measured on.
 //
-// To add a case: write its layers as in [[model.layers]], so that the op under test stands between
-// a layer with parameters (whose gradient shows that the op's gradient to its input is right) and a
-// dense of `classes` units. Choose shapes that no vector length divides. Loosen `tolerance` only
-// with the reason in a comment.
+// To add a case: write its layers as in [[model.layers]], so that the op under test is between a
+// layer with parameters (whose gradient shows that the gradient of the op's input is right) and a
+// dense layer of `classes` units. Choose shapes that no vector length divides. Loosen `tolerance`
+// only with the reason in a comment.
 #pragma once
 
 #include <kj/array.h>
@@ -23,9 +23,9 @@ struct Case {
   uint classes;
   uint batchSize;
   const char* layers;  // the TOML list
-  // How far float32 may be from the reference: |error| / |value|, both Euclidean norms of a whole
-  // array. oneDNN with AVX-512 reaches 3e-6 in the worst case, a batch norm that divides by a
-  // deviation of few values. The rest allows for other orders of addition.
+  // The allowed distance of float32 from the reference: |error| / |value|, both Euclidean norms of
+  // a whole array. oneDNN with AVX-512 reaches 3e-6 in the worst case, a batch norm that divides by
+  // a deviation of few values. The rest is a margin for other orders of addition.
   double tolerance = 2e-5;
   float labelSmoothing = 0;
 };
@@ -47,7 +47,8 @@ struct CaseBatch {
 };
 CaseBatch draw(const Case& c, uint64_t seed);
 
-// Fills the parameters as in the middle of training: Xavier's weights, no bias is 0, no gamma is 1.
+// Fills the parameters with values as in the middle of training: Xavier's weights, no bias is 0, no
+// gamma is 1.
 void fill(const nn::Graph& graph, nn::Program& program);
 
 // Runs all segments forward, and in training also backward.

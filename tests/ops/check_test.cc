@@ -22,7 +22,7 @@
 namespace tests {
 namespace {
 
-// What the CUDA program asks of a GPU, done by the host.
+// The CUDA program on a fake GPU, whose work the host does.
 constexpr nn::Backend CUDA_ON_HOST = {.name = "cuda, done by the host",
     .doc = "",
     .lower = [](const nn::Graph& graph, nn::ProgramOptions options) {
@@ -51,7 +51,7 @@ double distance(kj::ArrayPtr<const float> a, kj::ArrayPtr<const float> b) {
 
 void checkGradients(
     const nn::Graph& graph, nn::Program& program, nn::Program& reference, double tolerance) {
-  // A bias in front of batch norm has no gradient but rounding noise: an array is measured by a
+  // The gradient of a bias before a batch norm is only rounding noise: an array is measured by a
   // hundredth of the whole gradient if its own is smaller.
   double least = 0.01 * norm(reference.gradients());
   for (auto& key: graph.keys) {
@@ -73,7 +73,7 @@ void checkStatistics(
   }
 }
 
-// How far a program may be from the reference, relative to the whole array.
+// The allowed distance of a program from the reference, relative to the whole array.
 struct Tolerance {
   double loss, logits, gradients, statistics;
 };
@@ -102,7 +102,7 @@ void check(const nn::Backend& backend, nn::Precision precision, const Case& c, u
   fill(graph, *program);
   fill(graph, *reference);
 
-  // Two steps: what the first leaves behind must not show in the second.
+  // Two steps, because leftovers of the first must not affect the second.
   for (uint64_t seed: {1, 2}) {
     auto batch = draw(c, seed);
     program->setBatch(batch.pixels, batch.labels, batch.draws);
@@ -125,7 +125,7 @@ void check(const nn::Backend& backend, nn::Precision precision, const Case& c, u
   if (isExact) CHECK(found.correct == expected.correct);
   CHECK(distance(program->logits(), reference->logits()) <=
         tolerance.logits * norm(reference->logits()));
-  // Validation leaves the statistics alone.
+  // Validation does not change the statistics.
   CHECK(distance(program->statistics(), before) == 0);
 }
 
@@ -276,7 +276,7 @@ TEST_CASE(
   }
 }
 
-// A program of its own, because a process fixes its level once.
+// A separate program, because a process fixes its level once.
 TEST_CASE("Ops: AMX agrees with the reference on every case, within the precision of bfloat16") {
   if (kj::runCatchingExceptions([]() { nn::requirePrecision(nn::Precision::BF16); }) != nullptr) {
     SKIP_CASE("no AVX512_BF16 here");

@@ -17,7 +17,7 @@ double lossOf(const nn::Graph& graph, nn::Program& program) {
   return program.result().lossSum;
 }
 
-// The central difference over about ±h, divided by what float32 really stepped.
+// The central difference over about ±h, divided by the actual step in float32.
 double slope(const nn::Graph& graph, nn::Program& program, float& parameter, float h) {
   float value = parameter;
   float above = value + h, below = value - h;

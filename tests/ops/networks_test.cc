@@ -39,7 +39,7 @@ nn::Graph graphOf(const Network& network) {
   return graph;
 }
 
-// As in the middle of training; `fill()` cannot, where weights are made from images.
+// As in the middle of training; `fill()` cannot do this if weights are made from images.
 void fillAny(const nn::Graph& graph, nn::Program& program) {
   configs::Random random(1, configs::Purpose::INITIAL_VALUES);
   for (auto& key: graph.keys) {
@@ -72,7 +72,7 @@ TEST_CASE("Networks: a CUDA program and a CPU program compute the same gradients
     auto graph = graphOf(network);
     Case c = {network.name, network.input, CLASSES, network.batchSize, ""};
     auto batch = draw(c, 1);
-    // The second step finds memory as the first has left it.
+    // The second step uses memory with leftovers of the first.
     auto onGpu = nn::cuda::newProgram(
         graph, kj::heap<nn::cuda::HostDevice>(), {.batchSize = network.batchSize});
     auto onCpu = nn::CPU.lower(graph, {.batchSize = network.batchSize});

@@ -1,7 +1,7 @@
 // Runs each line `$ command` of the *.expected files here as a shell does, in this folder, with
-// parse_log on its path. What follows the line, to the next `$` or the file's end, is what the
-// command must print (stderr and stdout), then `exit` and its exit code. To add a case: write the
-// log and such a file of the same name.
+// parse_log in its PATH. The text after the line, up to the next `$` or the file's end, is the
+// expected output (stderr and stdout), then `exit` and the exit code. To add a case: write the log
+// and such a file of the same name.
 #include <doctest/doctest.h>
 #include <glob.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ std::string runShell(const std::string& command, kj::StringPtr programs) {
   return Command({"sh", "-c", script}, {"tests/parse_log", environment}).wait().output.cStr();
 }
 
-TEST_CASE("parse_log prints for each command of the transcripts exactly what stands there") {
+TEST_CASE("parse_log prints for each command of the transcripts exactly the expected text") {
   char folder[4096];
   REQUIRE(getcwd(folder, sizeof(folder)) != nullptr);
   auto programs = kj::str(folder, "/tools");

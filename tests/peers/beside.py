@@ -203,7 +203,7 @@ def main():
               file=sys.stderr)
         return NOT_HERE
     print(f"beside: {options.peer} {probe.stdout.strip()} of {options.python}", file=sys.stderr)
-    # Whoever ends this script ends its jobs.
+    # When this script ends, its jobs end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as folder:
         try:

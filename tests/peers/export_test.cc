@@ -387,7 +387,7 @@ TEST_CASE("networks for crops minus a mean image have the same logits of CIFAR-1
   CHECK_NETWORKS(config, 256, "inception-bn-28-small", "resnet-20", "resnet-32");
 }
 
-// Checks deep networks on so many crops that reach over the edge.
+// Checks deep networks on this many crops that reach over the edge.
 #define CHECK_DEEP_NETWORKS(count)                                                             \
   do {                                                                                         \
     auto python = torchPython();                                                               \
@@ -408,7 +408,7 @@ TEST_CASE("deep networks have the same logits of 256 images everywhere") {
   CHECK_DEEP_NETWORKS(256);
 }
 
-// Checks a network on so many photographs.
+// Checks a network on this many photographs.
 #define CHECK_PHOTOGRAPHS(name, count)                                                     \
   do {                                                                                     \
     auto python = torchPython();                                                           \

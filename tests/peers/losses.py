@@ -217,8 +217,8 @@ def compare_moves(torch, options, what, table, theirs):
 
 def main():
     options = arguments()
-    # Takes the same kernels on every processor. Kernels for AMX add in another order: with them,
-    # the losses of resnet-20 in bf16 differ from ours by 2.1e-3. With these kernels it is 1.2e-3.
+    # Uses the same kernels on every processor. Kernels for AMX add in another order: with them, the
+    # losses of resnet-20 in bf16 differ from ours by 2.1e-3. With these kernels it is 1.2e-3.
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     try:
         import torch

@@ -22,7 +22,7 @@ struct Peer {
   kj::StringPtr tolerance;
   kj::StringPtr moveTolerance;
 };
-// float64 is what float32 should be.
+// float64 stands for the exact result of float32.
 constexpr Peer FLOAT = {"--precision=fp64"_kj, "--tolerance=1e-4"_kj, "--move-tolerance=0.1"_kj};
 // Rounding to bfloat16 turns gradients a little, both ours and theirs: after 20 steps both are up
 // to 3e-3 away from float64, on the same side. So the peer is PyTorch's own bfloat16.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t ROWS = 8, COLS = 27, SIZE = ROWS * COLS, UPDATES = 20;
 
-// As optimizers.py has them, in its order.
+// The optimizers of optimizers.py, in its order.
 constexpr kj::StringPtr RULES[] = {
     "kind = \"sgd\", momentum = 0.9"_kj,
     "kind = \"sgd\", momentum = 0.9, nesterov = true"_kj,

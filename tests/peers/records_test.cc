@@ -34,7 +34,7 @@ TEST_CASE("a Python program reads a record database by its description") {
     for (auto& value: pixels) value = i;
     add(i % 7, io::Encoding::RAW, pixels);
   }
-  // A payload with pages of its own.
+  // A payload with separate pages.
   auto large = kj::heapArray<kj::byte>(20000);
   for (auto i: kj::indices(large)) large[i] = i * 7;
   add(9, io::Encoding::JPEG, large);

@@ -107,7 +107,7 @@ class Training:
         self.labels = torch.randint(0, network.classes, (self.images,)).to(self.device)
         if options.workers > 1:
             # Avoids copies that these networks do not need: each worker keeps its own moving
-            # statistics, and gradients lie in the buffers that are exchanged.
+            # statistics, and gradients are views of the buffers that are exchanged.
             self.net = torch.nn.parallel.DistributedDataParallel(
                 self.net, broadcast_buffers=False, gradient_as_bucket_view=True)
         trained = [array for array in self.net.parameters() if array.requires_grad]

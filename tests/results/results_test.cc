@@ -1,4 +1,4 @@
-// RESULTS.md and results/ as they stand in the repository.
+// RESULTS.md and results/ of the repository.
 #include <doctest/doctest.h>
 #include <kj/debug.h>
 #include <stdio.h>
@@ -58,13 +58,13 @@ TEST_CASE("The file that publishes MXNet's asynchronous ILSVRC12 runs has means,
   }
 }
 
-TEST_CASE("results/REFERENCE.md is what parse_log prints") {
+TEST_CASE("results/REFERENCE.md equals the output of parse_log") {
   auto reference = Command({PARSE_LOG, "--index-reference"}).wait();
   CHECK(reference.exitCode == 0);
   CHECK(reference.output == readFile("results/REFERENCE.md"));
 }
 
-// A copy of the page and its logs, that a test may spoil.
+// A copy of the page and its logs, which a test may change.
 struct Copy {
   kj::String folder = newFolder();
   kj::String page = kj::str(folder, "/RESULTS.md");
@@ -121,7 +121,8 @@ TEST_CASE("a digit that was changed by hand is found by --check, and restored by
   CHECK(copy.run().output == ""_kj);
 }
 
-TEST_CASE("a log that is damaged, gone or not in the index gives exit code 2, and the page stays") {
+TEST_CASE(
+    "a log that is damaged, missing or not in the index gives exit code 2, and the page stays") {
   Copy copy;
   auto good = readFile(copy.page);
   auto log = copy.log();

@@ -138,7 +138,7 @@ kj::Maybe<kj::String> ReadRecords::wrongIn(
     }
     missing++;
   }
-  // What is left does not fill a step.
+  // The remaining records do not fill a step.
   if (missing < uint64_t(lastWorkers) * batch) return nullptr;
   return kj::str(missing, " records do not count in the last pass");
 }

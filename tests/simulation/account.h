@@ -1,4 +1,5 @@
-// tests/simulation/account.h: what a simulated run says that it has done, and with which records.
+// tests/simulation/account.h: the steps of a simulated run according to its events, and their
+// records.
 #pragma once
 
 #include <kj/array.h>
@@ -15,7 +16,7 @@ namespace simulation {
 
 using kj::uint;
 
-// What a run's events say.
+// The content of a run's events.
 struct Account {
   kj::String counts;        // steps, images and pushes, one line each
   bool hasChanges = false;  // of the members
@@ -39,7 +40,7 @@ struct Account {
   kj::Vector<uint64_t> validated;  // images, of each validation
 };
 
-// Reads the events of the run in `folder`, which has begun with so many workers.
+// Reads the events of the run in `folder`, which began with the given number of workers.
 Account accountOf(const runner::RunFolder& folder, uint workers, uint epochs);
 
 // The records with which workers have made their steps. If a step is made again, the last time
@@ -47,8 +48,8 @@ Account accountOf(const runner::RunFolder& folder, uint workers, uint epochs);
 class ReadRecords {
 public:
   void add(uint rank, uint64_t step, kj::ArrayPtr<const uint64_t> draws);
-  // Returns what is wrong, if a record counts more than once per pass, or not at all although there
-  // was a step for it.
+  // Returns an error if a record counts more than once per pass, or not at all although there was a
+  // step for it.
   kj::Maybe<kj::String> wrongIn(
       const Account& account, const runner::Experiment& experiment, uint64_t records) const;
 

@@ -44,12 +44,13 @@ constexpr Row ROWS[] = {
     {"continue, 2bit"_kj, true, {"kvstore.compression={ kind = \"2bit\", threshold = 0.05 }"},
         true},
     {"continue, lookahead"_kj, true, {"train.lookahead={ every = 4 }"}, true},
-    // The coordinator hears of every third step, so it goes on without workers from then on.
+    // Every third step is reported to the coordinator, so that it continues without lost workers
+    // from then on.
     {"continue, logged often"_kj, true, {"log.every=3"}, true},
     {"continue, dist_async"_kj, false, {"kvstore.mode=dist_async", "log.every=3"}, true},
     {"continue, dist_ssp"_kj, false, {"kvstore.mode=dist_ssp", "log.every=3"}, true},
 };
-// So that a job that goes on without a worker still has two.
+// Three workers, so that a job that continues without one still has two.
 constexpr kj::StringPtr CONTINUES[] = {
     "cluster.on_loss=continue"_kj, "cluster.workers=3"_kj, "train.epochs=3"_kj};
 
@@ -137,8 +138,8 @@ kj::Maybe<kj::String> Campaign::wrongIn(const Plan& plan, Ended& ended) {
       ended.result.events.text());
 }
 
-// Nobody knows the result of a run that goes on without workers. But each push that a worker has
-// got an answer to counts once. In exact modes, a run whose workers are lost and join at the same
+// The result of a run that continues without lost workers is not known in advance. But each
+// answered push counts once. In exact modes, a run whose workers are lost and join at the same
 // steps has the same result.
 kj::Maybe<kj::String> Campaign::wrongWithChanges(Variant& variant, Ended& ended) {
   auto& account = ended.result.account;
@@ -242,7 +243,7 @@ void Campaign::shrink(Violation& violation) {
     }
     return false;
   };
-  // Without one of the faults.
+  // Tries the plan without one of the faults.
   for (size_t i = violation.plan.faults.size(); i-- > 0;) {
     auto smaller = violation.plan.clone();
     smaller.faults.clear();
@@ -251,7 +252,7 @@ void Campaign::shrink(Violation& violation) {
     }
     accept(kj::mv(smaller));
   }
-  // With a faster network.
+  // Tries the plan with a faster network.
   for (;;) {
     auto smaller = violation.plan.clone();
     smaller.slowest = smaller.slowest / 4;

@@ -1,4 +1,4 @@
-// tests/simulation/campaign.h: many simulated jobs, and what they found.
+// tests/simulation/campaign.h: many simulated jobs, and their results.
 #pragma once
 
 #include <kj/function.h>
@@ -32,7 +32,7 @@ struct Counts {
   uint64_t resumptions = 0;
   uint64_t interruptions = 0;
   uint64_t leftBehind = 0;
-  uint64_t changed = 0;  // jobs that went on without workers, or took new ones
+  uint64_t changed = 0;  // jobs that continued without lost workers, or took new ones
   uint64_t faults[Fault::KINDS] = {};
   double virtual_s = 0;
 
@@ -47,14 +47,14 @@ public:
   ~Campaign() noexcept(false);
   KJ_DISALLOW_COPY(Campaign);
 
-  // Runs the job that follows from `seed`. Returns what was wrong, if anything was.
+  // Runs the job that follows from `seed`. Returns the violation, or null.
   kj::Maybe<Violation> run(uint64_t seed);
-  // The same for a plan that was not drawn.
+  // Does the same for a plan that was not drawn.
   kj::Maybe<Violation> run(Plan plan);
   // Returns the number of the experiment with this name, for a plan. Throws if no experiment has
   // it.
   size_t variantOf(kj::StringPtr name) const;
-  // Runs the job that follows from `seed`, and returns all that is known of it.
+  // Runs the job that follows from `seed`, and returns all facts about it.
   Ended repeat(uint64_t seed);
 
   const Counts& counts() const { return counted; }
@@ -67,7 +67,7 @@ private:
   const Mistakes mistakes;
   kj::String folder, root;
   kj::Vector<Variant> all;
-  kj::Vector<bool> continues;  // of each of them: whether it goes on without workers
+  kj::Vector<bool> continues;  // of each of them: whether it continues without lost workers
   Counts counted;
 };
 

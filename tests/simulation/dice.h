@@ -1,4 +1,4 @@
-// tests/simulation/dice.h: all chance in a simulated job, from one seed.
+// tests/simulation/dice.h: all random decisions of a simulated job, from one seed.
 #pragma once
 
 #include <kj/common.h>

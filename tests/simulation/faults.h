@@ -1,4 +1,4 @@
-// tests/simulation/faults.h: lets roles, connections and the machine of a simulated job fail.
+// tests/simulation/faults.h: makes roles, connections and the machine of a simulated job fail.
 #pragma once
 
 #include <kj/async.h>
@@ -9,21 +9,21 @@
 
 namespace simulation {
 
-// How much an undisturbed job does.
+// The amount of work of an undisturbed job.
 struct Extent {
   double seconds = 0;
   uint64_t changes = 0;  // of the disk
   uint64_t sends = 0;    // over the network
 };
 
-// Lets the faults of a plan happen. `extent` says when.
+// Causes the faults of a plan. `extent` determines their times.
 class Faults final: private kj::TaskSet::ErrorHandler {
 public:
   // All arguments must outlive it.
   Faults(World& world, const Plan& plan, const Extent& extent);
   ~Faults() noexcept(false);
 
-  // Resolves when the launcher is gone, with all roles.
+  // Resolves when the launcher was killed, with all roles.
   kj::Promise<void> launcherGone() { return kj::mv(gone.promise); }
   // Resolves when the launcher gets SIGTERM, to the time after which it gets a second one.
   kj::Promise<kj::Duration> interrupted() { return kj::mv(interrupt.promise); }

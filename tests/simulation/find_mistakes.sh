@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the simulation with each deliberate mistake in tests/simulation/mistakes, and says after
-# how many jobs it is found. Arguments name some of them: `find_mistakes.sh repeat_counted`. Run it
+# Builds the simulation with each deliberate bug in tests/simulation/mistakes, and reports after how
+# many jobs the bug is found. Arguments name some of them: `find_mistakes.sh repeat_counted`. Run it
 # in the top folder of a checkout. Takes minutes per mistake.
 set -euo pipefail
 top=$PWD

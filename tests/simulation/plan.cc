@@ -17,12 +17,12 @@ Plan Plan::draw(uint64_t seed, kj::ArrayPtr<const bool> continues) {
   plan.variant = dice.below(continues.size());
   plan.slowest = dice.chance(0.5) ? 4 * kj::MILLISECONDS : 40 * kj::MILLISECONDS;
   uint count = dice.chance(0.6) ? 1 : dice.chance(0.6) ? 2 : 3;
-  // A run that is lost five times without coming further ends.
+  // A run that is lost five times without progress ends.
   if (continues[plan.variant]) count = kj::min(4u, count + uint(dice.below(3)));
   for (uint i = 0; i < count; i++) {
     Fault fault{};
     fault.kind = Fault::Kind(dice.below(Fault::LEAVE));
-    // A loss of the whole job tells little of a job that goes on.
+    // Killing the whole job does not test how a job continues without workers.
     constexpr Fault::Kind OF_WORKER[] = {Fault::KILL_WORKER, Fault::FREEZE, Fault::LEAVE};
     bool isOfWorker = continues[plan.variant] && dice.chance(0.5);
     if (isOfWorker) fault.kind = OF_WORKER[dice.below(kj::size(OF_WORKER))];

@@ -1,4 +1,4 @@
-// tests/simulation/plan.h: what happens to a simulated job.
+// tests/simulation/plan.h: the faults of a simulated job.
 #pragma once
 
 #include <kj/string.h>
@@ -9,7 +9,7 @@
 
 namespace simulation {
 
-// What happens to a job.
+// A fault that happens to a job.
 struct Fault {
   enum Kind {
     KILL_WORKER,
@@ -25,11 +25,11 @@ struct Fault {
     CUT_FROM_COORDINATOR,  // and the others still reach it
     BREAK_CONNECTION,
     FILL_DISK,   // no checkpoint can be written for a while
-    BREAK_DISK,  // no event gets to the disk for a while
+    BREAK_DISK,  // no event reaches the disk for a while
     STALL_DISK,  // no checkpoint is complete before a while has passed
     MOVE_DATE,
     INTERRUPT,  // SIGTERM to the launcher, and a second one after a while. Then the run is resumed
-    LEAVE,      // SIGTERM to a worker. Only of jobs that go on without lost workers
+    LEAVE,      // SIGTERM to a worker. Only in jobs that continue without lost workers
     KINDS
   };
   Kind kind;
@@ -40,15 +40,15 @@ struct Fault {
 
 extern const char* const FAULT_NAMES[Fault::KINDS];
 
-// How a job is simulated. All of it follows from the seed, so that a job can be repeated.
+// How a job is simulated. Everything follows from the seed, so that a job can be repeated.
 struct Plan {
   uint64_t seed = 0;
   size_t variant = 0;    // which experiment
   kj::Duration slowest;  // the longest time that a piece of data travels
   kj::Vector<Fault> faults;
 
-  // Draws a plan for one of the experiments. Each entry says whether that experiment goes on
-  // without workers that it has lost.
+  // Draws a plan for one of the experiments. Each entry is true if that experiment continues
+  // without lost workers.
   static Plan draw(uint64_t seed, kj::ArrayPtr<const bool> continues);
   // Whether nothing but faults of this kind happens.
   bool hasOnly(Fault::Kind kind) const;

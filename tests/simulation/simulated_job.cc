@@ -15,12 +15,12 @@ namespace {
 
 // A job that is not over after this time hangs. It is longer than all time-outs together.
 constexpr auto PATIENCE = 3600 * kj::SECONDS;
-// The longest time for which a role goes on that its launcher could not take down.
+// The longest time for which a role keeps running that its launcher could not end.
 constexpr auto LEFT_PATIENCE = 120 * kj::SECONDS;
 
 constexpr size_t LAST_EVENTS_BYTES = 3000;
 
-// Notes what the launcher is told.
+// Records the messages to the launcher.
 class QuietView final: public runner::RunView {
 public:
   QuietView(World& world, uint epochs, uint64_t steps): RunView(epochs, steps), world(world) {}
@@ -137,7 +137,7 @@ Ended simulate(const runner::LoadedExperiment& loaded, kj::StringPtr root, const
       return;
     }
     ended.failure = kj::mv(world.wrong);
-    // Roles that the launcher could not take down notice that their job is gone.
+    // Roles that the launcher could not end notice that their job is over.
     auto until = world.clock.now() + LEFT_PATIENCE;
     while (!world.running.empty() && world.clock.now() < until) {
       world.clock.timer().afterDelay(1 * kj::SECONDS).wait(world.scope);
@@ -169,7 +169,7 @@ Ended simulate(const runner::LoadedExperiment& loaded, kj::StringPtr root, const
   ended.restarts = world.restarts;
   ended.leftBehind = world.leftBehind;
   if (ended.failure != nullptr) {
-    // What the run did last.
+    // Returns the last events of the run.
     auto read = [&]() {
       auto events = accountOf(folder, 0, 0).events;
       auto size = kj::min(events.size(), LAST_EVENTS_BYTES);

@@ -12,7 +12,7 @@
 
 namespace simulation {
 
-// What an experiment comes to if nobody disturbs it.
+// The results of an experiment without faults.
 struct Expected {
   kj::String weightsSha256;
   tests::ComparableEvents events;
@@ -26,21 +26,21 @@ struct Ended {
   Expected result;
   bool isAsExpected = false;  // its events are those of an undisturbed job. `result` has no account
   uint restarts = 0;          // by the launcher
-  uint resumptions = 0;       // after the launcher was gone
+  uint resumptions = 0;       // after the launcher was killed
   uint interruptions = 0;     // of these, after SIGTERM
-  uint leftBehind = 0;        // roles that went on after they were replaced
-  kj::String errors;          // what roles and launcher said
+  uint leftBehind = 0;        // roles that kept running after they were replaced
+  kj::String errors;          // messages of roles and launcher
   kj::String lastEvents;      // of a run that did not end well
 };
 
-// Deliberate mistakes that the simulation must find.
+// Deliberate bugs that the simulation must find.
 struct Mistakes {
   bool skipsSyncs = false;
 };
 
 // Runs `loaded` in `root`, an empty folder. `expected` is that of the same experiment without
-// faults: it says when faults happen. The workers are lost and join as in the run in the folder
-// `membershipOf`, if that is not empty. Returns when no role is left.
+// faults: it says when faults happen. If `membershipOf` is not empty, workers leave and join at the
+// same steps as in the run in that folder. Returns when no role is left.
 Ended simulate(const runner::LoadedExperiment& loaded, kj::StringPtr root, const Plan& plan,
     const Expected& expected, Mistakes mistakes = {}, kj::StringPtr membershipOf = "");
 

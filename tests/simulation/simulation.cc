@@ -1,4 +1,4 @@
-// tests/simulation/simulation.cc: simulates many jobs and says what was found.
+// tests/simulation/simulation.cc: simulates many jobs and reports violations.
 #include <kj/debug.h>
 #include <kj/main.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Simulated jobs end as if nobody had disturbed them, and the simulation finds mistakes.
+// Simulated jobs end like undisturbed ones, and the simulation finds deliberate bugs.
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 namespace simulation {
 namespace {
 
-TEST_CASE("jobs that lose roles, connections and power end as if nobody had disturbed them") {
+TEST_CASE("jobs that lose roles, connections and power end like undisturbed ones") {
   Work work;
   if (auto jobs = ::getenv("JOBS")) {
     work.jobs = kj::StringPtr(jobs).parseAs<uint64_t>();
@@ -33,7 +33,7 @@ TEST_CASE("jobs that lose roles, connections and power end as if nobody had dist
   }
 }
 
-TEST_CASE("jobs that once showed mistakes in the program end well") {
+TEST_CASE("jobs that once revealed bugs of the program end well") {
   struct Known {
     uint64_t seed;
     kj::StringPtr experiment;
@@ -50,7 +50,7 @@ TEST_CASE("jobs that once showed mistakes in the program end well") {
       {2536, "continue, lookahead"_kj,
           {{Fault::KILL_WORKER, 0.84499105867089164, 2, 103 * kj::MILLISECONDS}}},
       // Two workers were lost in the last step of an epoch, and a third began the next step before
-      // it heard of the second loss.
+      // it learned of the second one.
       {53159, "continue, logged often"_kj,
           {{Fault::KILL_WORKER, 0.81022674366147573, 5, 7106 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.18734280626791133, 2, 1806 * kj::MILLISECONDS},
@@ -59,7 +59,7 @@ TEST_CASE("jobs that once showed mistakes in the program end well") {
       {92620, "continue, dist_ssp"_kj,
           {{Fault::CUT, 0.77751372578071987, 4, 19266 * kj::MILLISECONDS},
               {Fault::LOSE_POWER_AT_CHANGE, 0.13201425406462886, 7, 19953 * kj::MILLISECONDS}}},
-      // A worker was lost while it stood still.
+      // A worker was lost while it was stopped.
       {1870, "continue"_kj,
           {{Fault::KILL_WORKER, 0.59261709347941083, 4, 2108 * kj::MILLISECONDS},
               {Fault::FREEZE, 0.84471037314169239, 0, 2643 * kj::MILLISECONDS},
@@ -69,12 +69,12 @@ TEST_CASE("jobs that once showed mistakes in the program end well") {
           {{Fault::FREEZE, 0.49093298446314104, 2, 237 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.87351269744022786, 3, 20574 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.80411155856788408, 2, 22970 * kj::MILLISECONDS}}},
-      // A job went on from a checkpoint without one of its workers.
+      // A job continued from a checkpoint without one of its workers.
       {1260, "continue"_kj,
           {{Fault::KILL_COORDINATOR, 0.64719743006194286, 5, 25085 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.085425316059835721, 0, 13214 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.45295734016112577, 2, 9035 * kj::MILLISECONDS}}},
-      // A run repeated a loss before the coordinator had heard that others had begun.
+      // A run repeated a loss before the coordinator had learned that others had begun.
       {10466, "continue"_kj,
           {{Fault::KILL_LAUNCHER, 0.75786368496096868, 5, 1017 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.32064060090032254, 2, 1 * kj::MILLISECONDS},
@@ -90,7 +90,7 @@ TEST_CASE("jobs that once showed mistakes in the program end well") {
               {Fault::KILL_WORKER, 0.54954295150893218, 6, 383 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.41241252305938336, 3, 1162 * kj::MILLISECONDS},
               {Fault::FREEZE, 0.95238337150535435, 5, 16838 * kj::MILLISECONDS}}},
-      // A worker woke up when another one had its place.
+      // A worker woke up after another one had taken its place.
       {307645, "continue, lookahead"_kj,
           {{Fault::STALL_DISK, 0.17284183460234592, 3, 25090 * kj::MILLISECONDS},
               {Fault::FREEZE, 0.84072222340628255, 3, 11052 * kj::MILLISECONDS}}},
@@ -104,7 +104,7 @@ TEST_CASE("jobs that once showed mistakes in the program end well") {
           {{Fault::KILL_WORKER, 0.59601791030761664, 1, 12586 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.61426358537455583, 4, 15902 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.23266215722853, 0, 1096 * kj::MILLISECONDS}}},
-      // A run repeated the loss of a worker that had not told yet what another one begins with.
+      // A run repeated the loss of a worker before it had sent the initial state of another one.
       {6011906, "continue, logged often"_kj,
           {{Fault::KILL_WORKER, 0.284646944847459, 3, 23624 * kj::MILLISECONDS},
               {Fault::LEAVE, 0.14969611755989631, 7, 410 * kj::MILLISECONDS}}},
@@ -120,7 +120,7 @@ TEST_CASE("jobs that once showed mistakes in the program end well") {
               {Fault::LEAVE, 0.53336248291280042, 1, 5887 * kj::MILLISECONDS},
               {Fault::KILL_WORKER, 0.96048478725738806, 3, 51 * kj::MILLISECONDS}},
           40 * kj::MILLISECONDS},
-      // A job was saved before a step that a lost worker had pushed.
+      // A job was saved before a step that a lost worker had already pushed.
       {4008936, "continue, logged often"_kj,
           {{Fault::LOSE_POWER, 0.14324760436276962, 6, 4774 * kj::MILLISECONDS},
               {Fault::CUT_FROM_COORDINATOR, 0.87152403409309176, 5, 28023 * kj::MILLISECONDS},
@@ -163,7 +163,7 @@ TEST_CASE("the simulation finds out that a disk ignores fsync()") {
   kj::String what;
   auto counts = simulateAll(work, [&](const Violation& violation) {
     what = kj::str(violation.what);
-    // Only a power loss shows the mistake, perhaps with a fault that delays the sync.
+    // Only a power failure reveals the bug, perhaps with a fault that delays the sync.
     CHECK(violation.plan.faults.size() <= 2);
   });
   MESSAGE("found after ", counts.jobs, " jobs");

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t NS_PER_S = 1000000000;
 
-// Null of both: the clocks are real. Reader threads look at the clock, too.
+// If both are null, the clocks are real. Reader threads also read the clock.
 std::atomic<int64_t> monotonic_ns{0};
 std::atomic<int64_t> date_ns{0};
 
@@ -67,7 +67,7 @@ double realTime_s() {
 
 }  // namespace simulation
 
-// Takes the place of the C library's function, in this program and in the libraries that it uses.
+// Replaces the C library's function, in this program and in the libraries that it uses.
 extern "C" int clock_gettime(clockid_t clock, timespec* result) noexcept {
   using namespace simulation;
   if (monotonic_ns == 0 || clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID) {

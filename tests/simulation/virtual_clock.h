@@ -1,4 +1,4 @@
-// tests/simulation/virtual_clock.h: the time of a simulated job. It passes only when nothing else
+// tests/simulation/virtual_clock.h: the time of a simulated job. It advances only when nothing else
 // is left to do.
 #pragma once
 
@@ -17,12 +17,12 @@ public:
 
   kj::Timer& timer() { return time; }
   kj::TimePoint now() const { return time.now(); }
-  // Moves the clock that tells the date, which may also go backwards.
+  // Moves the clock with the date, possibly backwards.
   void moveDate(kj::Duration by);
-  // From this moment on, wait() throws: what is not over by then hangs.
+  // From this moment on, wait() throws, because a job that is not over by then hangs.
   void endAt(kj::TimePoint end) { last = end; }
 
-  // For the event loop: goes on to the next moment at which something happens. Throws if there is
+  // For the event loop: advances to the next moment at which something happens. Throws if there is
   // none, because then nothing will ever happen.
   bool wait() override;
   bool poll() override;

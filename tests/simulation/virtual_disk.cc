@@ -31,7 +31,7 @@ struct Node {
   bool isDirty = false;
   // By byte: whether it counts as written, but is not on the disk, because an fsync() has failed.
   std::vector<bool> missing;
-  std::string last;  // what the disk could hold of it when its last name was removed
+  std::string last;  // the content that the disk could have when its last name was removed
   // Of a folder.
   using Names = std::map<std::string, Node*>;
   Names names;         // as processes see them
@@ -54,7 +54,7 @@ struct Node {
     changes.push_back(std::move(change));
   }
 
-  // Returns what the disk holds of `content` when everything that waits for it is written.
+  // Returns the content on the disk after all pending bytes of `content` are written.
   std::string withoutMissing(std::string content) const {
     for (size_t i = 0; i < std::min(content.size(), missing.size()); i++) {
       if (missing[i]) content[i] = i < durable.size() ? durable[i] : '\0';
@@ -272,7 +272,7 @@ int removeName(const char* path, long call) {
   return result;
 }
 
-// What the power loss leaves of the nodes.
+// The state of the nodes after a power failure.
 class PowerLoss {
 public:
   explicit PowerLoss(Dice& dice): dice(dice) {}
@@ -292,7 +292,7 @@ public:
     folders.push_back(&node);
   }
 
-  // Call after everything that processes see was struck.
+  // Call it after all nodes that processes see have been handled.
   void finish() {
     // More folders may be found on the way.
     for (size_t i = 0; i < folders.size(); i++) {
@@ -416,8 +416,7 @@ bool VirtualDisk::hasSaid(kj::StringPtr line) const {
 
 }  // namespace simulation
 
-// These take the places of the C library's functions, in this program and in the libraries that it
-// uses.
+// These replace the C library's functions, in this program and in the libraries that it uses.
 extern "C" {
 
 using namespace simulation;

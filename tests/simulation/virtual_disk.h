@@ -10,8 +10,8 @@
 namespace simulation {
 
 // Everything below the folder `root`. While it exists, it replaces the C library's functions that
-// change files (open, write, rename, fsync, …), and notes what a disk without power would have
-// kept. One at a time, on one thread.
+// change files (open, write, rename, fsync, …), and records what a disk would keep after a power
+// failure. One at a time, on one thread.
 //
 // A disk keeps the content of a file as it was at the last fsync() of the file, and perhaps a part
 // of what was written since. It keeps the names in a folder as they were at the last fsync() of the
@@ -20,10 +20,10 @@ namespace simulation {
 //
 // When an fsync() of a file fails, the disk lacks all that was written since the last one. As on
 // Linux, these bytes then count as written: processes read them, the next fsync() succeeds without
-// them, and only who writes them again gets them to the disk.
+// them, and only writing them again gets them to the disk.
 class VirtualDisk {
 public:
-  // `root` is an empty folder. Also collects what is written to standard error.
+  // `root` is an empty folder. Also collects the output to standard error.
   explicit VirtualDisk(kj::StringPtr root);
   ~VirtualDisk() noexcept(false);
   KJ_DISALLOW_COPY(VirtualDisk);
@@ -32,23 +32,24 @@ public:
   kj::Function<void(uint64_t number)> onChange = [](uint64_t) {};
   // Returns how many changes there were.
   uint64_t changes() const;
-  // The process that writes is dead: from now on its changes fail.
+  // The writing process was killed: from now on its changes fail.
   void stop();
   // Another process writes now.
   void go();
-  // The next changes below a folder whose path contains `part` fail with `error`, for so many
-  // changes.
+  // The next changes below a folder whose path contains `part` fail with `error`. `count` is how
+  // many.
   void fail(int error, uint count, kj::StringPtr part);
-  // The next calls of fsync() for files whose path contains `part` fail with EIO, so many times.
+  // The next calls of fsync() for files whose path contains `part` fail with EIO. `count` is how
+  // many.
   void failSyncs(uint count, kj::StringPtr part);
-  // A mistake to be found: fsync() does nothing.
+  // A deliberate bug: fsync() does nothing.
   void ignoreSyncs();
 
   // The machine loses its power. Afterwards, the files are as the disk has kept them. No process
   // may have them open.
   void losePower(Dice& dice);
 
-  // Returns what was written to standard error since the last call.
+  // Returns the output to standard error since the last call.
   kj::String takeErrors();
   // Whether `line` is the last of these lines.
   bool hasSaid(kj::StringPtr line) const;

@@ -47,8 +47,7 @@ struct OneFile {
   }
 };
 
-TEST_CASE(
-    "VirtualDisk: what a failed fsync() has lost, a later fsync() does not bring to the disk") {
+TEST_CASE("VirtualDisk: bytes that a failed fsync() has lost are not written by a later fsync()") {
   OneFile one;
   one.append("lost");
   one.failToSync();
@@ -57,7 +56,7 @@ TEST_CASE(
     CHECK(::fsync(one.file) == 0);
     CHECK(one.afterPowerLoss() == kj::StringPtr("first\0\0\0\0", 9));
   }
-  SUBCASE("and it brings what was written since") {
+  SUBCASE("and it syncs bytes that were written since") {
     one.append("kept");
     CHECK(::fsync(one.file) == 0);
     CHECK(one.afterPowerLoss() == kj::StringPtr("first\0\0\0\0kept", 13));
@@ -67,7 +66,7 @@ TEST_CASE(
     CHECK(::fsync(one.file) == 0);
     CHECK(one.afterPowerLoss() == "firstlost");
   }
-  SUBCASE("and a cut forgets what it cuts off") {
+  SUBCASE("and a truncation forgets the bytes that it removes") {
     KJ_SYSCALL(::ftruncate(one.file, 6));
     one.append("new");
     CHECK(::fsync(one.file) == 0);
@@ -75,7 +74,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("VirtualDisk: without a later fsync(), a failed one leaves what was on the disk before") {
+TEST_CASE(
+    "VirtualDisk: without a later fsync(), a failed one leaves the earlier content of the disk") {
   OneFile one;
   one.append("lost");
   one.failToSync();

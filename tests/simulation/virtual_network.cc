@@ -21,7 +21,7 @@ kj::Exception disconnected(const char* what, int error) {
       kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__, kj::str(what, ": ", strerror(error)));
 }
 
-// What travels in one direction.
+// The data in one direction.
 struct Direction {
   struct Piece {
     kj::TimePoint due;
@@ -82,8 +82,8 @@ public:
     in.readerGone = true;
     out.end(arrival(out));
   }
-  // Returns when something arrives that is sent now. The system sends the end of a process, also
-  // if that is frozen.
+  // Returns when something arrives that is sent now. The system signals the end of a process even
+  // if the process was frozen.
   kj::TimePoint arrival(const Direction& direction) {
     auto sent = kj::max(network.clock.now(), direction.from.cutFrom(direction.to));
     return sent + network.dice.time(network.slowest);

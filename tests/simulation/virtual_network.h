@@ -15,7 +15,7 @@ class Connection;
 class Receiver;
 class VirtualNetwork;
 
-// A process, as the network and the clock see it. Its timer stands still while it is frozen.
+// A process, as the network and the clock see it. Its timer stops while it is frozen.
 class Endpoint final: private kj::Network, private kj::Timer {
 public:
   // `network` must outlive it.
@@ -26,7 +26,8 @@ public:
   kj::Network& sockets() { return *this; }
   kj::Timer& timer() { return *this; }
 
-  // The process is killed: whatever it still does reaches nobody. What it has sent before arrives.
+  // The process is killed: nothing that it still does has an effect. Data that it has sent before
+  // arrive.
   void die();
   // Nothing happens in the process until `end`: SIGSTOP.
   void freezeUntil(kj::TimePoint end) { frozen = kj::max(frozen, end); }
@@ -76,8 +77,8 @@ public:
   // Returns how often processes have sent something.
   uint64_t sends() const { return sent; }
 
-  // Breaks one of the connections, as a reset does: what is on its way is lost. Returns false if
-  // there is none.
+  // Breaks one of the connections like a reset: data in flight are lost. Returns false if there is
+  // none.
   bool breakOne();
   // How many connections there are.
   size_t size() const { return connections.size(); }
@@ -89,8 +90,7 @@ private:
   friend class Receiver;
   friend class Address;
 
-  // Ports are used again soon, so that whoever looks for a role that is gone may find its
-  // successor.
+  // Ports are reused soon, so that a connection to a lost role may reach its successor.
   uint freePort() const;
 
   VirtualClock& clock;

@@ -244,7 +244,7 @@ class Group final: public runner::StartedGroup {
 public:
   Group(World& world, kj::Own<RoleProcess> process): world(world), process(kj::mv(process)) {}
   ~Group() noexcept(false) {
-    // A role on another host, which is frozen or cut off, hears nothing of its end.
+    // A role on another host that is frozen or cut off does not learn that its launcher ends it.
     if (process->isOutOfReach()) {
       world.leftBehind++;
       process->leave();

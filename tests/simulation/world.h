@@ -33,15 +33,15 @@ public:
   VirtualDisk disk;
   kj::Vector<kj::Own<Endpoint>> endpoints;  // of all processes, also of dead ones
   kj::Vector<RoleProcess*> running;
-  // Roles that the launcher could not reach when it took them down. They go on.
+  // Roles that the launcher could not reach when it ended the others. They keep running.
   kj::Vector<kj::Own<RoleProcess>> left;
   uint leftBehind = 0;
   uint restarts = 0;
   kj::TimePoint stalledUntil = kj::origin<kj::TimePoint>();  // the disk, for checkpoints
   ReadRecords records;
   uint64_t trainingRecords = 0;
-  uint64_t savedStep = 0;       // of the newest checkpoint that was said to be on disk
-  kj::Maybe<kj::String> wrong;  // what must not happen
+  uint64_t savedStep = 0;       // the step of the newest checkpoint that was reported to be on disk
+  kj::Maybe<kj::String> wrong;  // the violation that was found
 
   Endpoint& newEndpoint() { return *endpoints.add(kj::heap<Endpoint>(network)); }
   // Returns the role that runs there. Null for the launcher, and for a role that has ended.
@@ -50,7 +50,7 @@ public:
   static kj::AsyncIoContext ioOf(kj::AsyncIoProvider& provider, kj::WaitScope& scope);
 };
 
-// What KJ's streams and timers come from.
+// The source of KJ's streams and timers.
 class Provider final: public kj::AsyncIoProvider {
 public:
   explicit Provider(Endpoint& endpoint): endpoint(endpoint) {}
@@ -82,19 +82,20 @@ public:
   void killSoon();
   // SAVE_SIGNAL.
   void askToSave();
-  // SIGTERM, for a worker of a job that goes on without it. The second one ends it.
+  // SIGTERM, for a worker whose job continues without it. The second one ends it.
   void askToLeave();
 
   // Resolves when it has ended, with null if it ended well. Call once.
   kj::Promise<kj::Maybe<runner::Failure>> ended() { return kj::mv(ending.promise); }
-  // Whether the end of its launcher does not end it now: it is on another host, and hears nothing.
+  // Whether it survives the end of its launcher for now: it is on another host, and does not notice
+  // the end.
   bool isOutOfReach() const {
     bool isAway = role != runner::Role::COORDINATOR && endpoint.isAway();
     return !hasEnded && (isLeft || isAway);
   }
-  // Its launcher is gone.
+  // Its launcher has ended.
   void leave() { isLeft = true; }
-  // Returns what a coordinator tells its launcher. Call once.
+  // Returns the stream of a coordinator's events for its launcher. Call once.
   kj::Own<kj::AsyncInputStream> events();
 
   // Of the role itself.
@@ -110,7 +111,7 @@ public:
   Endpoint& endpoint;
 
 private:
-  // As the launcher of processes sees it.
+  // Its end from the view of the launcher.
   runner::Failure failureOf(const kj::Exception& e);
   void end(kj::Maybe<runner::Failure> failure);
   void taskFailed(kj::Exception&& e) override;

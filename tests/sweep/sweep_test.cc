@@ -33,8 +33,8 @@ Ended run(kj::StringPtr runs, kj::ArrayPtr<const kj::StringPtr> more = nullptr) 
   return start(runs, more)->wait();
 }
 
-// Returns the sweep's stdout without what differs between two equal sweeps: the folder and the
-// times.
+// Returns the sweep's stdout without the parts that differ between two equal sweeps: the folder and
+// the times.
 kj::String resultsOf(const Ended& ended, kj::StringPtr runs) {
   kj::Vector<kj::String> lines;
   for (auto& line: linesOf(ended.output)) {
@@ -116,7 +116,8 @@ TEST_CASE("every run has a folder named by its settings, and a second call skips
   CHECK_FALSE(contains(changed.errors, "skipped"));
 }
 
-TEST_CASE("a finished run whose weights are gone or damaged runs again, and the sweep says why") {
+TEST_CASE(
+    "a finished run whose weights are missing or damaged runs again, and the sweep says why") {
   auto runs = newFolder();
   auto first = run(runs);
   REQUIRE(first.exitCode == 0);
@@ -144,7 +145,7 @@ TEST_CASE("a finished run whose weights are gone or damaged runs again, and the 
   CHECK(readFile(weights(0)) == whole);
 }
 
-TEST_CASE("a sweep whose tables cannot be written says also how many of its runs failed") {
+TEST_CASE("a sweep whose tables cannot be written also says how many of its runs failed") {
   auto runs = newFolder();
   KJ_SYSCALL(::mkdir(kj::str(runs, "/small").cStr(), 0777));
   KJ_SYSCALL(::mkdir(kj::str(runs, "/small/table.md").cStr(), 0777));
@@ -157,7 +158,7 @@ TEST_CASE("a sweep whose tables cannot be written says also how many of its runs
   CHECK(contains(ended.errors, "error: 2 of 4 runs failed"));
 }
 
-TEST_CASE("a sweep of which a run failed also says what the others missed") {
+TEST_CASE("a sweep with a failed run also reports missed expectations of the others") {
   auto runs = newFolder();
   auto ended = run(runs, {"--sweep", "train.optimizer.learning_rate=0.1,1e38", "--sweep",
                              "data.batch_size=128", "--set", "expect.train_loss.at_most=0"});
@@ -188,7 +189,7 @@ TEST_CASE("finished runs are judged by the file at hand, and by the first run of
   CHECK(ended.exitCode == 3);
   CHECK(countOf(ended.errors, MISSED) == 1);
   CHECK(countOf(table({third}).errors, MISSED) == 1);
-  // Outside of the folder of their sweep nobody knows which run was its first.
+  // Outside of the folder of their sweep, it is unknown which run was the first.
   auto elsewhere = newFolder();
   REQUIRE(Command({"cp", "-r", firstFolder, third, elsewhere}).wait().exitCode == 0);
   CHECK(table({elsewhere}).exitCode == 0);
@@ -228,8 +229,7 @@ TEST_CASE("runner table writes the report of a sweep's folder as the sweep did, 
   CHECK(reportOf(folder) == written);
 }
 
-TEST_CASE(
-    "a sweep that was killed runs what is missing, and ends with the same table and weights") {
+TEST_CASE("a killed sweep makes the missing runs, and ends with the same table and weights") {
   auto whole = newFolder();
   auto unbroken = run(whole);
   REQUIRE(unbroken.exitCode == 0);
@@ -239,7 +239,7 @@ TEST_CASE(
   REQUIRE(broken->waitForErrors(kj::str("run 2/4 ", NAMES[1], ": accuracy")));
   broken->kill(SIGKILL);
   CHECK(broken->wait().signal == SIGKILL);
-  // As if it had been killed in the middle of the second run as well, and of a line.
+  // As if it had been killed in the middle of the second run, and in the middle of a line.
   auto folder = folderOf(runs, NAMES[1]);
   auto events = readFile(kj::str(folder, "/events.jsonl"));
   writeFile(kj::str(folder, "/events.jsonl"), kj::str(events.slice(0, events.size() / 2)));
@@ -301,8 +301,7 @@ private:
 
 constexpr kj::StringPtr SAVED = "\"saved\":{"_kj;
 
-TEST_CASE(
-    "a sweep that was killed or interrupted goes on with its run from the newest checkpoint") {
+TEST_CASE("a killed or interrupted sweep continues its run from the newest checkpoint") {
   kj::StringPtr words[] = {"--set", "train.epochs=4", "--sweep",
       "train.optimizer.learning_rate=0.05,0.1", "--sweep", "data.batch_size=128"};
   auto whole = newFolder();
@@ -432,7 +431,7 @@ TEST_CASE("a second call of a running sweep leaves its runs and its tables to th
   }
 }
 
-TEST_CASE("runner table calls the runs of a sweep running until their process is gone") {
+TEST_CASE("runner table calls the runs of a sweep running until their process has ended") {
   auto runs = newFolder();
   kj::StringPtr words[] = {"--set", "train.epochs=1000000", "--set", "sweep.parallel_runs=4"};
   auto sweep = start(runs, words);
@@ -544,7 +543,7 @@ TEST_CASE("sweeps of one name that start at the same moment all succeed, and so 
 // Two runs one after the other, of which the second learns nothing.
 struct HalvedSweep {
   kj::String runs = newFolder();
-  kj::String folder;  // of the second, once it is there
+  kj::String folder;  // of the second run, once it exists
 
   Ended call(kj::StringPtr stop) {
     auto setting = kj::str("sweep.stop=", stop);
@@ -592,7 +591,7 @@ TEST_CASE("a run that was stopped by another rule is run again, and one that has
   CHECK(contains(later.output, "- learning_rate=1e-07 stopped: at epoch 2: "));
   CHECK(runner::readRunRecord(sweep.folder).epochRecords.size() == 2);
   CHECK_FALSE(contains(later.errors, "sweep.stop stops no run"));
-  // At its last epoch, a run has nothing left that a stop could save.
+  // Stopping a run at its last epoch would save nothing.
   auto never = sweep.call("{ kind = \"asha\", first_epoch = 4, keep_one_in = 2 }");
   CHECK(contains(never.errors, "warning: sweep.stop stops no run, because its first_epoch is 4, "));
   CHECK_FALSE(contains(never.output, " stopped"));

@@ -5,8 +5,8 @@
 
 namespace tools {
 
-// How far a result may be from the reference: the length of the difference, relative to the length
-// of the reference.
+// The allowed distance of a result from the reference: the length of the difference, relative to
+// the length of the reference.
 struct CheckTolerance {
   double logits;
   kj::Maybe<double> gradient;  // null: not compared

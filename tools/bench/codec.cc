@@ -67,7 +67,7 @@ Codec codecOf(kj::StringPtr keys) {
   return codec;
 }
 
-// Returns the time of this thread, the best of several rounds.
+// Returns the processor time of this thread in the best of several rounds.
 double secondsOf(kj::FunctionParam<void()> work) {
   double best = kj::inf();
   for (uint round = 0; round < ROUNDS; round++) {
@@ -104,7 +104,8 @@ Times measure(const Codec& codec, uint values, uint workers) {
   auto sum = kj::heapArray<float>(values), decoded = kj::heapArray<float>(values);
   for (auto& value: sum) value = 0;
   Times times{};
-  // The last worker is timed when all residuals are as in the middle of a run.
+  // Each worker first makes this many steps, so that its residuals are as in the middle of a run.
+  // Only the last worker is timed.
   constexpr uint64_t STEPS_BEFORE = 64;
   for (uint worker = 0; worker < workers; worker++) {
     auto gradients = gradientsOf(worker, values);

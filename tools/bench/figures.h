@@ -1,5 +1,5 @@
-// tools/bench/figures.h: what benches print: medians, tables for the terminal, JSON. Also the
-// processor time that it takes.
+// tools/bench/figures.h: the output of benches: medians, tables for the terminal, JSON. Also
+// measures processor time.
 #pragma once
 
 #include <kj/vector.h>
@@ -28,7 +28,7 @@ kj::String inColumns(const runner::TextTable& table, kj::uint left);
 // An object of JSON, on one line.
 class Json {
 public:
-  // `value` is a number, or JSON already.
+  // `value` is a number, or JSON text.
   template <typename Value>
   void add(kj::StringPtr key, Value&& value) {
     pairs.add(kj::str('"', key, "\":", value));

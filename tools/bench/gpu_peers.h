@@ -21,8 +21,8 @@ struct GpuNetwork {
 extern const kj::ArrayPtr<const GpuNetwork> GPU_NETWORKS;
 
 // Returns the comparisons that a word names: `lenet` names three, `lenet-compiled` one. Empty if
-// there is no such network. `python` runs the script. A measurement takes about `seconds`. Our
-// program is not checked before; the tests of ops and `bench losses` do that.
+// there is no such network. `python` runs the script. A measurement takes about `seconds`. Does not
+// check our program first, because the tests of ops and `bench losses` do that.
 kj::Vector<kj::Own<Contest>> gpuContests(kj::StringPtr word, kj::StringPtr python, uint seconds);
 
 // Returns why this Python's PyTorch finds no GPU, or null if it finds one. Throws if the current

@@ -13,7 +13,7 @@ namespace tools {
 
 using kj::uint;
 
-// How bytes get from a worker to a server and back.
+// The connection between a worker and a server.
 enum class Wire : uint {
   TCP,     // over the loopback
   TLS,     // the same, encrypted

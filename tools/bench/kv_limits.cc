@@ -27,7 +27,7 @@ void writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes) {
   }
 }
 
-// Returns false if the other end has gone.
+// Returns false if the other end has disconnected.
 bool readAll(int fd, kj::ArrayPtr<kj::byte> bytes) {
   while (bytes.size() > 0) {
     ssize_t n = ::read(fd, bytes.begin(), bytes.size());
@@ -67,8 +67,8 @@ void ring(std::atomic<uint32_t>& word, uint32_t value) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-// Memory that both ends of a raw stream have: the pushed values, the pulled values, and a page with
-// two words to sleep on. Both ends are children of the process that makes it.
+// Memory that both ends of a raw stream share: the pushed values, the pulled values, and a page
+// with two words to sleep on. Both ends are children of the process that makes it.
 class SharedPages {
 public:
   struct Head {
@@ -104,7 +104,7 @@ private:
   void* start;
 };
 
-// The arrays of a worker that checks what comes back.
+// The arrays of a worker that checks the answers.
 struct Values {
   explicit Values(uint64_t floats): sent(smallNumbers(floats)), got(nn::zeros(floats)) {}
 
@@ -115,7 +115,7 @@ void probeStream(uint64_t floats) {
   Values values(floats);
   auto trip = [&]() {
     writeAll(FIRST_STREAM, values.sent.asBytes());
-    KJ_REQUIRE(readAll(FIRST_STREAM, values.got.asBytes()), "the echo has gone");
+    KJ_REQUIRE(readAll(FIRST_STREAM, values.got.asBytes()), "the echo process has ended");
   };
   carryOutOrders(trip, [&]() {
     trip();
@@ -139,7 +139,8 @@ void probeMemory(SharedPages& shared, uint64_t floats) {
   };
   carryOutOrders(trip, [&]() {
     trip();
-    // The echo adds what it gets. Sums are exact while they have 24 bits.
+    // The echo adds all values that it receives. Sums are exact as long as they have at most 24
+    // bits.
     if (number * 7 < 1 << 24) require(values.got, values.sent, number);
   });
 }

@@ -92,7 +92,7 @@ private:
     if (::strstr(ended.errors.cStr(), "mpi.h: No such file") != nullptr) return kj::str("no mpi.h");
     if (ended.exitCode != 0)
       configs::fail("mpicc does not compile ", MPI_SOURCE, ": ", ended.errors);
-    // The file lives on without a name, so that nothing is left if this process is killed.
+    // The file has no name any more, so that it disappears even if this process is killed.
     int fd;
     KJ_SYSCALL(fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC));
     program = kj::AutoCloseFd(fd);

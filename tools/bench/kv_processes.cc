@@ -10,8 +10,8 @@
 namespace tools {
 namespace {
 
-// Runs in the child. Moves a descriptor above all that the child needs, so that none is overwritten
-// too early.
+// Runs in the child. Moves a descriptor above the numbers that the child needs, so that none is
+// overwritten too early.
 int moved(int fd) {
   return ::fcntl(fd, F_DUPFD_CLOEXEC, 512);
 }
@@ -26,7 +26,8 @@ KvProcess::KvProcess(
         for (auto i: kj::indices(streams)) ::dup2(moved(streams[i]), FIRST_STREAM + int(i));
         ::dup2(in, STDIN_FILENO);
         ::dup2(out, STDOUT_FILENO);
-        // The end of another process is noticed when nobody else has the streams to it.
+        // A process notices the end of another one only if no third process has the streams between
+        // them.
         ::close_range(FIRST_STREAM + streams.size(), ~0u, 0);
         work();
       }) {

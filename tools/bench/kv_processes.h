@@ -13,7 +13,7 @@ namespace tools {
 
 using kj::uint;
 
-// What is written to a process's standard input.
+// An order, which is written to a process's standard input.
 struct KvOrder {
   enum What : uint64_t {
     // Make `count` round trips. The answer is the nanoseconds of each, 8 bytes each.
@@ -37,7 +37,7 @@ constexpr int FIRST_STREAM = 3;
 class KvProcess {
 public:
   // `work` runs in the child, with copies of `streams` from descriptor FIRST_STREAM on and no
-  // other descriptors. `name` is what messages call the process.
+  // other descriptors. `name` is the process's name in messages.
   KvProcess(
       kj::String name, Core core, kj::ArrayPtr<const int> streams, kj::FunctionParam<void()> work);
   KJ_DISALLOW_COPY(KvProcess);
@@ -56,7 +56,7 @@ private:
   Child child;
 };
 
-// Where workers and servers run.
+// The processors on which workers and servers run.
 struct KvCores {
   Core workers = ANY_CORE;
   Core servers = ANY_CORE;

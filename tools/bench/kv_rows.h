@@ -39,9 +39,9 @@ private:
 struct KvRow {
   kj::String name;
   KvFigures figures;
-  // What the row is compared with, as an index among the rows of its case. A store is compared with
-  // the limit of its wire. A peer is compared with the first store. Ratios are those of times: 2 is
-  // twice as long.
+  // The row with which this one is compared, as an index among the rows of its case. A store is
+  // compared with the limit of its wire. A peer is compared with the first store. Ratios are those
+  // of times: 2 is twice as long.
   kj::Maybe<uint> other = nullptr;
   // Why the row has no figures. Empty if it has.
   kj::String skipped = nullptr;

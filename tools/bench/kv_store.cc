@@ -14,7 +14,7 @@ namespace {
 // Round trips in each check. Each has its own gradients, so that none can pass for another.
 constexpr uint CHECKED_TRIPS = 3;
 
-// A worker as in training: one thread computes, and one talks.
+// A worker as in training: one thread computes, and one communicates.
 class Worker {
 public:
   Worker(const KvCase& kvCase, Wire wire, uint rank)

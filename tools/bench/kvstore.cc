@@ -140,7 +140,7 @@ Validity BenchKvStore::setCores(kj::StringPtr words) {
     }
   }
   if (parts.size() != 2 || chosen.size() != 2) {
-    return kj::str("not none, nor two cores that this process may use");
+    return kj::str("neither none nor two cores that this process may use");
   }
   cores = {chosen[0], chosen[1]};
   return true;
@@ -190,7 +190,7 @@ KvRows BenchKvStore::measure(const KvCase& kvCase) {
   bool hasMemory = false;
   for (auto wire: wires) {
     add(startStore(kvCase, wire, cores), uint(sides.size() + 1));
-    // What TLS costs is part of its ratio.
+    // The limit of TLS is unencrypted TCP, so that the ratio includes the cost of encryption.
     add(startLimit(kvCase, wire == Wire::TLS ? Wire::TCP : wire, cores));
     hasMemory = hasMemory || wire == Wire::MEMORY;
   }

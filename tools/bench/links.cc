@@ -101,8 +101,8 @@ Links::Links(uint count, uint mbit): hosts(kj::heapArray<kj::AutoCloseFd>(count)
     set("ipv4/tcp_min_tso_segs", SEGMENTS);
     run("/sbin/ip link set lo up");
     run("/sbin/ip link set eth0 up");
-    // Linux's default, whatever the default of this machine is. For example, bbr takes a link with
-    // almost no delay for one with almost no capacity.
+    // Uses Linux's default algorithm, and not that of this machine. For example, bbr mistakes a
+    // link with almost no delay for one with almost no capacity.
     run("/sbin/ip route replace 10.77.0.0/24 dev eth0 congctl cubic");
     limit("eth0", mbit);
   }

@@ -1,4 +1,4 @@
-// `bench losses`: prints the losses of the first steps, and writes what they follow from.
+// `bench losses`: prints the losses of the first steps, and writes the data behind them.
 #include <kj/debug.h>
 #include <kj/filesystem.h>
 #include <math.h>

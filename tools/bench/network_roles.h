@@ -15,7 +15,7 @@ constexpr kj::StringPtr NETWORK_ROLE = "network-role"_kj;
 struct NetworkRole {
   bool isServer;
   uint index;
-  bool waits;  // the worker does not compute, but waits as long as KvOrder::WAIT says
+  bool waits;  // the worker does not compute, but waits as long as KvOrder::WAIT specifies
   kj::StringPtr file;
   kj::ArrayPtr<const kj::StringPtr> settings;  // `KEY=VALUE`, laid over the file
 };

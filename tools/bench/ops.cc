@@ -34,7 +34,7 @@ bool isProduct(const nn::Node& node) {
   return node.op.is<nn::Conv2d>() || node.op.is<nn::Dense>();
 }
 
-// What an op touches in one direction: values for each image, and weights once per step.
+// The memory that an op touches in one direction: values for each image, and weights once per step.
 struct Touched {
   double values;
   double weights;

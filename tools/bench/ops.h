@@ -1,5 +1,5 @@
-// tools/bench/ops.h: how a step's time is spread over the ops of a network, beside the machine's
-// limits.
+// tools/bench/ops.h: the distribution of a step's time over the ops of a network, compared with the
+// machine's limits.
 #pragma once
 
 #include "nn/profile.h"
@@ -29,7 +29,7 @@ struct NodeFlops {
   double backward = 0;
 };
 
-// Returns those of each node.
+// Returns the operations of each node.
 kj::Array<NodeFlops> flopsOf(const nn::Graph& graph);
 
 // Returns the ops that took time in `steps` steps of `images` images, in the graph's order. Ops

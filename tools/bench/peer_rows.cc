@@ -84,8 +84,8 @@ Ended runTheirs(const PeerRow& row, kj::StringPtr python, Precision precision, u
     uint workers = 1, bool compiled = false) {
   kj::Vector<kj::String> words;
   if (row.what != PeerRow::MEMORY) {
-    // Makes the C library keep freed memory, and avoid mapping large arrays anew in each step, as
-    // far as its settings allow. Memory is measured without these settings.
+    // Makes the C library keep freed memory, so that large arrays are not mapped again in each
+    // step, as far as its settings allow. Memory is measured without these settings.
     for (auto word: {"/usr/bin/env", "MALLOC_MMAP_THRESHOLD_=33554432",
              "MALLOC_TRIM_THRESHOLD_=4294967296", "MALLOC_TOP_PAD_=268435456"}) {
       words.add(kj::str(word));

@@ -16,8 +16,8 @@ using kj::uint;
 // One comparison. `ours` runs FILE with settings. `theirs` runs a network of
 // tests/peers/networks.py. Both use `threads` threads on a batch of `batch` images.
 struct PeerRow {
-  // What a figure means, and whether more or less is better. For SPEED and BETTER, PyTorch runs in
-  // its faster mode, as it comes or with torch.compile(). For all others it runs as it comes.
+  // The meaning of a figure, and whether more or less is better. For SPEED and BETTER, PyTorch runs
+  // in its faster mode: with or without torch.compile(). For all others it runs without.
   enum What {
     SPEED,      // images/s of training steps, in fp32 or bf16
     BETTER,     // the same in fp32 or bf16, whichever is faster
@@ -62,9 +62,9 @@ struct Contest {
 };
 
 // Returns the row of this name. NAME-bf16 is the row NAME measured in bf16. Null if there is none.
-// Each precision and mode runs for about `seconds`. What PyTorch takes for compiling comes on top.
-// `check` compares our steps with the reference implementation's, in each precision that the row
-// measures.
+// Each precision and mode runs for about `seconds`. The time that PyTorch needs for compiling is
+// not included. `check` compares our steps with the reference implementation's, in each precision
+// that the row measures.
 kj::Maybe<kj::Own<Contest>> contestNamed(kj::StringPtr name, kj::StringPtr python, uint seconds);
 
 // The script that measures PyTorch.

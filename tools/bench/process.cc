@@ -60,7 +60,7 @@ private:
   sigset_t interrupt, before;
 };
 
-// A peer decides itself how its threads wait.
+// A peer's own settings decide how its threads wait.
 [[noreturn]] void becomePeer(kj::ArrayPtr<const kj::String> words) {
   for (auto name: {"OMP_NUM_THREADS", "OMP_WAIT_POLICY", "OMP_DYNAMIC"}) ::unsetenv(name);
   become(words);

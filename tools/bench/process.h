@@ -1,4 +1,4 @@
-// tools/bench/process.h: the child processes of benches, and other programs that they run.
+// tools/bench/process.h: child processes of benches, and other programs that they run.
 #pragma once
 
 #include <kj/function.h>
@@ -37,7 +37,8 @@ struct Ended {
   kj::String output;
   kj::String errors;
 
-  // Returns the line of `errors` that says why: the last one of Python's, the first one of others.
+  // Returns the line of `errors` with the reason: the last one of Python, the first one of other
+  // programs.
   kj::String reason() const;
 };
 

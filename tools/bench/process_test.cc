@@ -55,7 +55,7 @@ TEST_CASE("AskedProgram: answers again and again until it ends") {
 TEST_CASE(
     "AskedProgram: a program that does not answer in time is ended, with everything that it "
     "started") {
-  // A process that the program started is the last one that keeps the pipe open.
+  // A process that the program has started keeps the pipe open longest.
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   kj::AutoCloseFd reading(ends[0]);
@@ -79,7 +79,7 @@ TEST_CASE("numberIn: finds a number in JSON by its key") {
   CHECK(numberIn(json, "absent") == nullptr);
 }
 
-TEST_CASE("BusyCore: uses a processor while it lives, and is gone afterwards") {
+TEST_CASE("BusyCore: uses a processor while it lives, and not afterwards") {
   rusage before, after;
   {
     BusyCore busy;

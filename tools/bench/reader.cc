@@ -25,7 +25,7 @@ namespace {
 using runner::fixedPoint;
 
 constexpr kj::StringPtr PEER_SCRIPT = "tests/peers/read_images.py"_kj;
-// For loading its libraries, or for one answer.
+// The limit for loading its libraries, and for one answer.
 constexpr uint PEER_S = 60;
 
 // Images per second of one measurement.
@@ -43,7 +43,7 @@ struct Row {
   kj::Vector<double> perCpuS{};
 };
 
-// Calls `work`, which handles some images and returns how many, for so long.
+// Calls `work`, which handles some images and returns their number, again and again for this time.
 Rates ratesOf(double seconds, kj::FunctionParam<uint()> work) {
   double cpuBefore_s = processSeconds();
   runner::Stopwatch watch;
@@ -132,8 +132,8 @@ private:
   kj::Own<io::Batcher> batcher;
 };
 
-// Throws unless crops of the first JPEG files are those of their decoded images, apart from what
-// shrinking while they are decoded changes.
+// Throws unless crops of the first JPEG files equal crops of the whole decoded images, apart from
+// the effect of shrinking during decoding.
 void check(const io::RecordDb& db, const io::Augmenter& augmenter, uint64_t seed) {
   constexpr uint64_t IMAGES = 8;
   constexpr double GREY_LEVELS = 2;  // mean difference
@@ -159,8 +159,8 @@ void check(const io::RecordDb& db, const io::Augmenter& augmenter, uint64_t seed
   }
 }
 
-// Writes what other programs need to check our crops (tests/peers/compare_crops.py) into a new
-// folder: the JPEG files of the first records, the images that we make of them (N.f32: float32,
+// Writes the data with which other programs check our crops (tests/peers/compare_crops.py) into a
+// new folder: the JPEG files of the first records, the images that we make of them (N.f32: float32,
 // channels first; N.plain.f32: without changed colours and hidden squares), and crops.jsonl with
 // one line per image.
 void dump(
@@ -211,7 +211,7 @@ void dump(
       ->writeAll(kj::str(kj::strArray(lines, "\n"), "\n"));
 }
 
-// A folder with the JPEG files of all records, for other programs. It goes with this object.
+// A folder with the JPEG files of all records, for other programs. The destructor removes it.
 class FilesOf {
 public:
   explicit FilesOf(const io::RecordDb& db): files(kj::newDiskFilesystem()) {

@@ -19,14 +19,14 @@ uint64_t now_ns();
 // Returns the nanoseconds of each of `count` calls.
 kj::Vector<uint64_t> timesOf(uint64_t count, kj::FunctionParam<void()> call);
 
-// Carries out the orders on standard input until it closes. The result of `carryOut` is the answer.
+// Executes the orders on standard input until it closes. The result of `carryOut` is the answer.
 void carryOutOrders(kj::FunctionParam<kj::Vector<uint64_t>(const KvOrder&)> carryOut);
 // The same for a role that knows TRIPS and CHECK.
 void carryOutOrders(kj::FunctionParam<void()> trip, kj::FunctionParam<void()> check);
 
-// A worker's io thread. While it lives, it talks to the servers of `placement` over the streams
-// that the bench has put at FIRST_STREAM, encrypted with `tls`. The first two arguments must
-// outlive it.
+// A worker's io thread. While it lives, it communicates with the servers of `placement` over the
+// streams that the bench has put at FIRST_STREAM, encrypted with `tls`. The first two arguments
+// must outlive it.
 class StoreThread {
 public:
   StoreThread(rpc::RemoteStore& store, const rpc::Placement& placement, bool tls = false);
@@ -45,8 +45,8 @@ private:
   kj::Thread thread;
 };
 
-// Serves one shard to the workers at FIRST_STREAM until all have gone. With `shares`, it shares
-// memory with workers that can. With `tls`, the streams are encrypted.
+// Serves one shard to the workers at FIRST_STREAM until all have disconnected. With `shares`, it
+// shares memory with workers that can. With `tls`, the streams are encrypted.
 void serveShard(const rpc::Placement& placement, uint shard, const rpc::Rounds& rounds,
     rpc::Updater& updater, bool shares, bool tls = false);
 

@@ -10,7 +10,7 @@
 namespace tools {
 namespace {
 
-// Makes a program that acts as a Python: it does what `script` says.
+// Makes a program that stands for a Python: it runs `script`.
 kj::String newPython(kj::StringPtr folder, kj::StringPtr name, kj::StringPtr script) {
   auto path = kj::str(folder, '/', name);
   REQUIRE(tests::Command({"mkdir", "-p", folder}).wait().exitCode == 0);
@@ -79,7 +79,7 @@ TEST_CASE(
   CHECK(pythonsOn(path, "").size() == 1);
 }
 
-TEST_CASE("findTorch: takes only the Python that is named, or that of the named environment") {
+TEST_CASE("findTorch: uses only the named Python, or that of the named environment") {
   auto folder = tests::newFolder();
   auto named = newPython(kj::str(folder, "/bin"), "python3", "echo 0.4.1");
   auto newer = newPython(folder, "newer", "echo 99.0");

@@ -55,7 +55,7 @@ void warmUp(Training& training, SetBatch& set) {
   }
 }
 
-// Times `steps` steps. If `seconds` is not 0, times steps for so long, and at least STEPS_MIN.
+// Times `steps` steps. If `seconds` is not 0, times steps for this time, and at least STEPS_MIN.
 Measured measure(Training& training, SetBatch set, uint steps, uint seconds) {
   warmUp(training, set);
   kj::Vector<runner::VerbTimes> verbs;

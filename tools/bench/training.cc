@@ -176,8 +176,9 @@ kj::String Training::check(SyntheticBatch& batch) {
   auto& program = *program_;
   uint all = experiment.data.batchSize;
   uint images = all % 2 == 0 && 2 * forwardFlops(graph()) <= CHECKED_FLOPS ? 2 : 1;
-  // The batch repeats the same few images. Batch norms then see what the reference's see, and
-  // gradients are a multiple. The program that is checked is the one that is timed.
+  // The batch repeats the same few images. Batch norms then have the same statistics as the
+  // reference's, and gradients are a multiple of the reference's. The program that is checked is
+  // the one that is timed.
   OwnBatch few(batch.get(), images, images);
   auto reference = nn::REFERENCE.lower(graph(), {.batchSize = images});
   nn::copy(program.parameters(), reference->parameters());

@@ -80,9 +80,9 @@ private:
 void trainingStep(nn::Program& program, rpc::KvStore& store, const nn::Graph& graph, uint64_t step,
     runner::VerbTimes& verbs);
 
-// A data set that need not be there. Its images are as large as the crop.
+// A data set that need not exist. Its images are as large as the crop.
 struct AssumedImages {
-  uint classes = 0;  // 0: the data set is there and gives the classes
+  uint classes = 0;  // 0: the data set exists and determines the classes
   uint colours = 3;
 };
 
@@ -103,12 +103,12 @@ protected:
   runner::LoadedExperiment load();
 };
 
-// The program of an experiment's network with its first weights, and what updates them: a worker of
+// The program of an experiment's network with its initial weights, and their updater: a worker of
 // `local` without logs and meetings. The device updates them if a worker of `local` would let it,
 // otherwise the store, which is called directly. One thread calls it.
 class Training {
 public:
-  // Both arguments must outlive this object. With a profile, the program notes the time of each
+  // Both arguments must outlive this object. With a profile, the program records the time of each
   // node. Throws if images are assumed and have no size.
   explicit Training(const runner::Experiment& experiment, kj::Maybe<nn::Profile&> profile = nullptr,
       AssumedImages assumed = {});
@@ -122,10 +122,10 @@ public:
 
   // Compares with the reference implementation for the first one or two images of `batch` (one if
   // the reference's forward pass of two takes more than a second). Compares logits in validation.
-  // Compares logits and gradients of a training step with a program for so many images. Returns
-  // what was compared ("logits and gradients of 2 images match the reference implementation").
-  // Leaves out gradients if the precision has no tolerance for them. Throws if a result differs.
-  // Call it before the first step.
+  // Compares logits and gradients of a training step with a program for the same number of images.
+  // Returns a text about the comparison ("logits and gradients of 2 images match the reference
+  // implementation"). Leaves out gradients if the precision has no tolerance for them. Throws if a
+  // result differs. Call it before the first step.
   kj::String check(SyntheticBatch& batch);
 
   // Makes a training step with the program's batch: the loss and its gradient, then the update.

@@ -1,4 +1,4 @@
-// tools/bench/waiting.h: a program that only waits, as long as a real one would compute.
+// tools/bench/waiting.h: a program that only waits for as long as a real one would compute.
 #pragma once
 
 #include "nn/program.h"

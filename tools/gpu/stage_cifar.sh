@@ -5,8 +5,8 @@ SEEDS_MIN=10
 SEEDS_MAX=200 # the published mean is of 1,000 runs
 
 # Runs one seed. Its seconds count the same work as the published ones: all steps, and the last
-# evaluation with its six views. Unlike these, they do not count the making of the first weights.
-# Neither count the loading of data and the evaluations between epochs.
+# evaluation with its six views. Unlike the published seconds, they exclude making the first
+# weights. Both exclude loading the data, and the evaluations between epochs.
 speed_run() { # SEED
   local runs code events
   runs=$(mktemp -d)
@@ -15,7 +15,7 @@ speed_run() { # SEED
   code=$?
   events=$(cat "$runs"/cifar10_airbench94/*/events.jsonl 2>/dev/null)
   rm -rf "$runs"
-  # 3: the run finished, but missed what the file expects of a single run.
+  # 3: the run finished, but missed an expectation of the file, which is meant for a single run.
   [ $code = 0 ] || [ $code = 3 ] || return $code
   awk -v seed="$1" '
     function value(key) {

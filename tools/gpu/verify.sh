@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks on a machine with a GPU that the CUDA backend is right and fast. Runs from the root of the
-# repository, after a build, or from the folder that //runner:dist unpacks to:
+# Checks on a machine with a GPU that the CUDA backend is correct and fast. Runs from the root of
+# the repository, after a build, or from the folder that //runner:dist unpacks to:
 # tools/gpu/verify.sh check|train|peers|cifar [FOLDER] [--again]
 #   check   the cases of every op agree with the reference, on the GPU too; the losses agree with
 #           the CPU's; compute-sanitizer, if it is installed, finds no error

@@ -7,7 +7,7 @@
 namespace tools {
 namespace {
 
-// No metric has a longer name. Without a limit, a long line with many beginnings would be searched
+// The longest name of a metric. Without a limit, a long line with many beginnings would be searched
 // from each of them to its end.
 constexpr size_t METRIC_BYTES_MAX = 256;
 

@@ -39,9 +39,9 @@ struct LogLine {
 // Whether `metric`, from a line, is the metric `name`. Upper and lower case count as the same.
 bool isCalled(kj::ArrayPtr<const char> metric, kj::StringPtr name);
 
-// Recognises `line`, which has no newline and stands at line `number`. A `\r` at its end does no
-// harm. Null for any other line, also if its number is cut off or its epoch has more than nine
-// digits.
+// Recognises `line`, which has no newline and is number `number` in the file. A `\r` at its end
+// does no harm. Null for any other line, also if its number is cut off or its epoch has more than
+// nine digits.
 kj::Maybe<LogLine> readLogLine(kj::ArrayPtr<const char> line, uint64_t number);
 
 // Returns all recognised lines of `log`, in the file's order. `log` must outlive the result.

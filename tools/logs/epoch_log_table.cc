@@ -45,14 +45,14 @@ private:
   uint count = 0;
 };
 
-// Notes which of the wanted metrics a log has, and the names of its first few metrics.
+// Records which of the requested metrics a log has, and the names of its first few metrics.
 class KnownMetrics {
 public:
   explicit KnownMetrics(Names wanted): wanted(wanted), isThere(kj::heapArray<bool>(wanted.size())) {
     for (auto& is: isThere) is = false;
   }
 
-  // Returns the index of `metric` among the wanted ones, or null.
+  // Returns the index of `metric` among the requested ones, or null.
   kj::Maybe<size_t> add(kj::ArrayPtr<const char> metric) {
     bool isNew = names.size() < NAMES_MAX;
     for (auto& name: names) isNew = isNew && name != metric;
@@ -62,8 +62,8 @@ public:
     return place;
   }
 
-  // Throws unless the log `file` has each of the wanted metrics. With `isDefault`, nobody asked for
-  // them, and a log without any metric is accepted.
+  // Throws unless the log `file` has each of the requested metrics. With `isDefault`, they are only
+  // the defaults, and a log without any metric is accepted.
   void requireAll(kj::StringPtr file, bool isDefault) const {
     if (names.empty() && isDefault) return;
     for (size_t i: kj::indices(wanted)) {
@@ -107,7 +107,7 @@ kj::String describe(const Epochs& epochs) {
   return kj::str(whole ? "" : "some of the ", "epochs ", all.front(), " to ", all.back());
 }
 
-// Returns one sentence with the wanted epochs that the log `name` does not have. Empty if it has
+// Returns one sentence with the requested epochs that the log `name` does not have. Empty if it has
 // all.
 kj::String absentEpochs(const Epochs& epochs, kj::StringPtr name, kj::ArrayPtr<const uint> wanted) {
   kj::Vector<uint> absent;

@@ -25,11 +25,11 @@ struct EpochLogTable: public runner::ResultTable {
   // out because it includes costs that occur only once.
   kj::Maybe<double> laterEpochs_s;
 
-  // One sentence with the wanted epochs that the log does not have. Empty if it has all.
+  // One sentence with the requested epochs that the log does not have. Empty if it has all.
   kj::String absent;
 };
 
-// Which rows and columns of a log's table are wanted.
+// The requested rows and columns of a log's table.
 struct TableOptions {
   Combine combine = Combine::MEAN;
 
@@ -50,8 +50,8 @@ struct TableOptions {
 };
 
 // Makes the table of the log file `name` (used in messages), whose whole text is `log`. The log may
-// be ours or MXNet's of any period (see epoch_lines.h). Uses the epoch lines of the wanted metrics
-// and the times, and combines the lines of all workers for one epoch.
+// be ours or MXNet's of any period (see epoch_lines.h). Uses the epoch lines of the requested
+// metrics and the times, and combines the lines of all workers for one epoch.
 //
 // A second run begins if a node's epoch goes back, or if a node repeats a figure of the same epoch.
 // Among lines without `Node[r]`, it begins if a line of epoch 0 follows one of epoch 2 or later.
@@ -59,12 +59,12 @@ struct TableOptions {
 //
 // Throws FAILED if the log has no epoch lines, or fewer runs than `options.run`. Throws if it holds
 // several runs and `options.run` is null; the message has both lines where they meet. Throws if it
-// has metrics, but not every wanted one; the message names them. Throws if no epoch is left to
+// has metrics, but not every requested one; the message names them. Throws if no epoch is left to
 // show. A log with only times has empty columns for accuracy.
 EpochLogTable readEpochLogTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options = {});
 
-// The same for the lines that readLogLines() returns.
+// Does the same for the lines that readLogLines() returns.
 EpochLogTable epochLogTable(
     kj::ArrayPtr<const LogLine> lines, kj::StringPtr name, const TableOptions& options);
 

@@ -103,7 +103,7 @@ TableOptions withMetrics(std::initializer_list<kj::StringPtr> names) {
   return options;
 }
 
-TEST_CASE("readEpochLogTable: each wanted metric has two columns, all of training first") {
+TEST_CASE("readEpochLogTable: each requested metric has two columns, all of training first") {
   auto log =
       "Epoch[0] Train-accuracy=0.5\nEpoch[0] Train-ce=1.5\nEpoch[0] Time cost=2\n"
       "Epoch[0] Validation-accuracy=0.75\nEpoch[0] Validation-ce=1e32\n"_kj;
@@ -113,7 +113,7 @@ TEST_CASE("readEpochLogTable: each wanted metric has two columns, all of trainin
         "|  1 | 0.500000 | 1.500000 | 0.750000 | 1e32 | 2.0 |\n");
 }
 
-TEST_CASE("readEpochLogTable: the first top-k accuracy of validations has a column of its own") {
+TEST_CASE("readEpochLogTable: the first top-k accuracy of validations has a separate column") {
   auto log =
       "Epoch[0] Train-top_k_accuracy_3=0.1\nEpoch[0] Validation-accuracy=0.5\n"
       "Epoch[0] Validation-top_k_accuracy_5=0.75\nEpoch[0] Validation-top_k_accuracy_10=0.9\n"
@@ -191,7 +191,7 @@ TEST_CASE("readEpochLogTable: without nodes, epoch 0 begins a worker after 1, an
 }
 
 TEST_CASE(
-    "readEpochLogTable: refuses a log without the wanted metric, and names those that it has") {
+    "readEpochLogTable: refuses a log without the requested metric, and names those that it has") {
   auto log = "Epoch[0] Train-top_k=0.5\nEpoch[0] Validation-ce=1\nEpoch[1] Train-top_k=0.6\n"_kj;
   CHECK(complaint(log) ==
         "x.log has no metric accuracy. It has top_k, ce: choose with --metric-names top_k,ce.");

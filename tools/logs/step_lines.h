@@ -38,9 +38,9 @@ struct StepLine {
   uint64_t number;
 };
 
-// Recognises `line`, which has no newline and stands at line `number`, after any prefix. Null for
-// any other line. A line of tf_aws may end early, and may have any text between `accura` and the
-// number, because published logs were edited by hand (`accurac 0.92`, `accuracy0.79`).
+// Recognises `line`, which has no newline and is number `number` in the file, after any prefix.
+// Null for any other line. A line of tf_aws may end early, and may have any text between `accura`
+// and the number, because published logs were edited by hand (`accurac 0.92`, `accuracy0.79`).
 kj::Maybe<StepLine> readStepLine(kj::ArrayPtr<const char> line, uint64_t number);
 
 // Returns all recognised lines of `log`, in the file's order.

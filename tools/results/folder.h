@@ -15,7 +15,7 @@ struct PageOutcome {
   kj::Array<kj::String> lines;  // CHECK: what is wrong with each table; UPDATE: what was written
 };
 
-// Makes the tables of the page at `path` anew from `results/index.toml` and `results/*.log.xz`
+// Makes the tables of the page at `path` again from `results/index.toml` and `results/*.log.xz`
 // beside it. Writes the page in one piece, and only if it changes. Throws if a file cannot be read
 // or written, or as readPage() does.
 PageOutcome makePage(kj::StringPtr path, PageAction action);

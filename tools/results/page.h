@@ -1,5 +1,5 @@
 // tools/results/page.h: the results page: text written by hand, and tables between markers that are
-// made anew from logs. Pure functions on texts.
+// made from logs. Pure functions on texts.
 #pragma once
 
 #include <kj/array.h>

@@ -171,7 +171,7 @@ TEST_CASE("ResultsPage: `max` takes the best worker's accuracies, and `epochs` c
         "| 1 | 0.750000 | 0.250000 |\n"_kj);
 }
 
-TEST_CASE("ResultsPage: published figures stand beside ours, also at epochs that we lack") {
+TEST_CASE("ResultsPage: published figures are beside ours, also at epochs that we lack") {
   auto index = kj::str(ONE_RUN, R"(name = "A"
 config = "configs/a.toml"
 difference = "Other weights."
@@ -270,7 +270,7 @@ TEST_CASE("ResultsPage: tf_replica's sum over the validation records is not a tr
         "| a | 3 | 3 | 640.5000 | 1.000000 | 10 |\n\n"_kj);
 }
 
-TEST_CASE("ResultsPage: figures published of a run with steps stand in both tables") {
+TEST_CASE("ResultsPage: figures published of a run with steps are in both tables") {
   Read read(kj::str(HEAD, ONE_RUN, R"([experiments.runs.published]
 source = "A post"
 rows = [

@@ -36,7 +36,7 @@ kj::String datasetsTable(kj::ArrayPtr<const Dataset> datasets);
 //
 // Runs with epochs: `| run | epoch | train accuracy | valid accuracy | published train | published
 // valid |`. The rows are the chosen epochs that the log has, and the published ones. Figures
-// published for the end stand beside our last ones. A single run needs no first column.
+// published for the end are beside our last ones. A single run needs no first column.
 //
 // Runs with steps: `| run | steps | global steps | loss | validation cross entropy (sum) | accuracy
 // | s/batch | images/s | published loss | published accuracy | published images/s |`. Each run has

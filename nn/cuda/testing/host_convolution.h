@@ -1,4 +1,4 @@
-// nn/cuda/testing/host_convolution.h: a device library's convolutions, as plain loops.
+// nn/cuda/testing/host_convolution.h: the convolutions of a device library, as plain loops.
 #pragma once
 
 #include "nn/cuda/device.h"

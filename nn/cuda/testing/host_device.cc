@@ -69,7 +69,7 @@ kj::StringPtr nameOf(Direction direction) {
 
 constexpr uint BREAKS_AT = 40;
 
-// Whether the tests want a device to break in this way, and none has done so before.
+// Whether the test asks for a device that breaks in this way, and no device has done so yet.
 bool breaksNow(const char* way) {
   auto path = ::getenv(way);
   if (path == nullptr) return false;
@@ -79,13 +79,13 @@ bool breaksNow(const char* way) {
   return true;
 }
 
-// Hangs for ever if the tests want that now, and name it so.
+// Hangs forever if the test asks for that. `way` is the variable of the test: see host_device.h.
 void hangOnce(const char* way) {
   if (!breaksNow(way)) return;
   for (;;) ::pause();
 }
 
-// Hangs for ever, or fails as a GPU with broken memory does, if the tests want that now.
+// If the test asks for it at this point, hangs forever, or fails like a GPU with broken memory.
 void breakOnce() {
   hangOnce("HOST_HANGS");
   if (!breaksNow("HOST_BREAKS")) return;

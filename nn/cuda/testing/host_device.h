@@ -10,17 +10,17 @@
 
 namespace nn::cuda {
 
-// What the device does as late as is legal: when somebody waits for it. It does the rest as early
-// as is legal. This reveals code that does not wait for what it reads, or for readers of what it
-// overwrites.
+// The kinds of work that the device does as late as is legal, which is when something waits for it.
+// It does all other work as early as is legal. This reveals code that reads data without waiting
+// for them, or overwrites data without waiting for their readers.
 struct Late {
   bool work = false;
   bool copies = false;  // uploads beside the work
 };
 
-// Does work when it is asked for, except what is `late`. New memory holds NaNs, which reveals code
-// that reads it before writing. All of its plans compute the same. The variable HOST_PLAN sets
-// their name, so that tests see which ones were chosen. The variables HOST_BREAKS, HOST_HANGS and
+// Does work immediately, except for `late` work. New memory holds NaNs, which reveals code that
+// reads it before writing. All of its plans compute the same. The variable HOST_PLAN sets their
+// name, so that tests see which ones were chosen. The variables HOST_BREAKS, HOST_HANGS and
 // HOST_HANGS_AT_START each name a file. If the file does not exist, the device fails at its 40th
 // replay, hangs at its 40th replay, or hangs when it is asked for memory. Before that, it makes the
 // file, so that the next attempt succeeds. For tests.
@@ -78,7 +78,7 @@ private:
   // Does the work, or appends it to the recording.
   void ask(kj::Function<void()> work);
   void ask(Stream& stream, Step step);
-  // Does all work that may be done and is not late.
+  // Does all work that is ready and not late.
   void advance();
   void doNext(Stream& stream);
   void reach(MarkedPoint point);

@@ -1,4 +1,4 @@
-// nn/cuda/testing/network_convolutions.h: every convolution that a network asks for.
+// nn/cuda/testing/network_convolutions.h: lists the convolutions of a network.
 #pragma once
 
 #include "nn/cuda/device.h"

@@ -11,27 +11,27 @@ namespace nn::cuda {
 using kj::uint;
 using reference::Tensor;
 
-// How a batch lies in memory.
+// The layout of a batch in memory.
 enum class Form {
-  PADDED,        // alone, with zeros behind the channels
+  PADDED,        // alone, with zeros after the channels
   PART,          // between a concat's other channels, at any address
-  ALIGNED_PART,  // the last part of a concat: packs can be moved, and there are zeros behind it
+  ALIGNED_PART,  // the last part of a concat: packs can be moved, and zeros follow it
 };
 
 class Batch {
 public:
   // Every byte is 0xff, so every value is a NaN.
   Batch(Element element, Form form, uint images, Shape shape);
-  // An input of a kernel: `values` rounded to the element, with zeros behind the channels.
+  // An input of a kernel: `values` rounded to the element, with zeros after the channels.
   Batch(Element element, Form form, const Tensor& values);
 
   View view() const;
 
-  // Rounds `values` to the element. What stands behind the channels stays as it is.
+  // Rounds `values` to the element. Values after the channels stay unchanged.
   void fill(const Tensor& values);
 
-  // Requires that what is behind the channels is 0, and that nothing outside of the view was
-  // touched.
+  // Requires that values after the channels are 0, and that nothing outside of the view was
+  // changed.
   Tensor values() const;
 
   Plane plane() const { return {shape.height, shape.width}; }
