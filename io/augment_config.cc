@@ -7,7 +7,7 @@ namespace io {
 namespace {
 
 constexpr configs::Word<CropPlace> CROP_PLACES[] = {
-    {"random", "At a place drawn for each image and pass.", CropPlace::RANDOM},
+    {"random", "At a random place, drawn for each image and pass.", CropPlace::RANDOM},
     {"centre", "In the middle, like validation images.", CropPlace::CENTRE},
 };
 
@@ -22,13 +22,14 @@ constexpr configs::RealLimits GREY_LEVELS = {.atLeast = 0, .atMost = 255};
 
 void readPadding(configs::Reader& reader, AugmentConfig& config) {
   config.pad = reader.integer("pad",
-      "Pixels around the stored image that a random crop may include. The program computes them "
-      "when it crops and stores no padded image. A centre crop includes padding only if it is "
-      "larger than the image.",
+      "Width of the padding around the stored image, in pixels. Random crops may include it. The "
+      "program computes the padding when it crops an image, and never stores it. A centre crop "
+      "includes padding only if the crop is larger than the image.",
       SIDES, 0);
   config.padMode = configs::chooseWord(reader, "pad_mode",
-      "What the pixels outside of the image are. The views of a validation image use them too. The "
-      "mean image is padded in the same way, but repeats its edge if `pad_mode = \"value\"`.",
+      "Which values the pixels outside of the image have. They also appear in views of validation "
+      "images that are moved over the edge. The mean image is padded in the same way, but if "
+      "`pad_mode = \"value\"`, its outermost pixels are repeated.",
       PADDINGS, "reflect");
   config.padValue = reader.real("pad_value",
       "The grey level outside of the image if `pad_mode = \"value\"`. `mean` is subtracted from "
@@ -63,22 +64,21 @@ void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
   constexpr configs::RealLimits SHARES = {.above = 0, .atMost = 1};
   double areaMin = 0.08, areaMax = 1;
   readRange(reader, "crop_area",
-      "The least and the largest share of the image's area that a training crop has. The share of "
-      "each crop is drawn at random, and the crop is then resized to `crop` × `crop` pixels. "
-      "[0.08, 1] is usual for ImageNet (Szegedy et al. 2015, arXiv 1409.4842). By default, crops "
+      "The smallest and the largest share of the image's area that a training crop has. Each crop "
+      "is drawn at random, and then resized to `crop` × `crop` pixels. [0.08, 1] is usual for "
+      "ImageNet (Szegedy et al. 2015, arXiv 1409.4842). By default, crops are not resized, and "
       "have `crop` × `crop` pixels of the stored image.",
       SHARES, areaMin, areaMax);
   config.aspectMin = 0.75;
   config.aspectMax = 4 / 3.0;
   readRange(reader, "crop_aspect",
-      "With `crop_area`: the least and the largest ratio of a training crop's width to its "
-      "height. The logarithm of the ratio is drawn uniformly. Default: [0.75, "
-      "1.3333333333333333].",
+      "With `crop_area`: the smallest and the largest ratio of a training crop's width to its "
+      "height. The logarithm of the ratio is drawn uniformly. Default: [0.75, 1.3333333333333333].",
       {.above = 0, .atMost = 100}, config.aspectMin, config.aspectMax);
   config.centreCrop = reader.real("centre_crop",
-      "With `crop_area`: the side of the square that validation cuts out of the middle and "
-      "resizes to `crop`, as a share of the image's shorter side. The default, 0.875, is 224 / "
-      "256.",
+      "With `crop_area`: validation cuts a square out of the middle of the image and resizes it to "
+      "`crop` × `crop` pixels. This is the side of the square, as a share of the image's shorter "
+      "side. The default, 0.875, is 224 / 256.",
       SHARES, 0.875);
   for (auto key: {"crop_aspect"_kj, "centre_crop"_kj}) {
     if (resizes || !reader.has(key)) continue;
@@ -110,30 +110,35 @@ ColourRanges readColours(configs::Reader& reader) {
   };
   ColourRanges ranges;
   ranges.brightness = read("brightness",
-      "With x: each training crop, padding included, is multiplied by a factor drawn from 1 - x to "
-      "1 + x. 0.4 is usual for ImageNet, as for `contrast` and `saturation`. Their order does not "
-      "matter, because values are not clipped at 0 and 255. With GPUs, the reader threads do this, "
-      "and send floats to the GPU instead of bytes. 0, the default, changes nothing.");
+      "With the value x, each training crop, padding included, is multiplied by a random factor "
+      "between 1 - x and 1 + x. 0.4 is usual for ImageNet, also for `contrast` and `saturation`. "
+      "The order of the three does not matter, because values are not clipped at 0 and 255. If a "
+      "worker has GPUs, its reader threads change the colours, and send floats to the GPU instead "
+      "of bytes. 0, the default, changes nothing.");
   ranges.contrast = read("contrast",
-      "With x: a factor drawn from 1 - x to 1 + x multiplies the difference between each pixel of "
-      "a training crop and the crop's mean grey level. 0, the default, changes nothing.");
+      "With the value x, a random factor between 1 - x and 1 + x multiplies the difference between "
+      "each pixel of a training crop and the crop's mean grey level. 0, the default, changes "
+      "nothing.");
   ranges.saturation = read("saturation",
-      "With x: a factor drawn from 1 - x to 1 + x multiplies the difference between each pixel of "
-      "a training crop and the grey level of that pixel (0.299 red + 0.587 green + 0.114 blue). "
-      "For images with three channels. 0, the default, changes nothing.");
+      "With the value x, a random factor between 1 - x and 1 + x multiplies the difference between "
+      "each pixel of a training crop and the grey level of that pixel (0.299 red + 0.587 green + "
+      "0.114 blue). Only for images with three channels. 0, the default, changes nothing.");
   ranges.lighting = read("lighting",
-      "Adds a random colour to each training crop, after the three factors: ImageNet's principal "
-      "components, each times its eigenvalue and a normal number with this standard deviation "
-      "(Krizhevsky et al. 2012, section 4.1, with the components that MXNet uses). 0.1 is usual. "
-      "For images with three channels. 0, the default, adds nothing.");
+      "Adds a random colour to each training crop, after brightness, contrast and saturation. The "
+      "colour is the sum of ImageNet's principal components, each multiplied by its eigenvalue and "
+      "by a random number from a normal distribution with this standard deviation (Krizhevsky et "
+      "al. 2012, section 4.1, with the components that MXNet uses). 0.1 is usual. Only for images "
+      "with three channels. 0, the default, adds nothing.");
   return ranges;
 }
 
 Mirror readMirror(configs::Reader& reader) {
   auto mirror = reader.flagOrWord("mirror",
       "Whether training images are mirrored left to right with probability 1/2, drawn for each "
-      "image and pass. `\"alternate\"` draws for the first pass only. The second, fourth, sixth … "
-      "pass swaps mirrored and unmirrored images (Jordan 2024, arXiv 2404.00498, section 3.6).",
+      "image and pass. With `\"alternate\"`, this is drawn for the first pass only. The second, "
+      "fourth, sixth … pass mirrors exactly the images that the first pass did not mirror, and the "
+      "other passes mirror the same images as the first (Jordan 2024, arXiv 2404.00498, section "
+      "3.6).",
       "alternate", false);
   KJ_SWITCH_ONEOF(mirror) {
     KJ_CASE_ONEOF(flag, bool) {
@@ -152,8 +157,8 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   AugmentConfig config;
   readPadding(reader, config);
   config.crop = reader.integer("crop",
-      "Side of the square that is cut out, in pixels. 0 = the size of the image: without `pad`, "
-      "the whole image.",
+      "Side of the square that is cut out of each image, in pixels. 0 = the size of the image. "
+      "Without `pad`, this is the whole image.",
       SIDES, 0);
   config.cropAt = configs::chooseWord(
       reader, "crop_at", "Where training images are cropped.", CROP_PLACES, "random");
@@ -162,7 +167,7 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   auto mean = reader.wordOrReals("mean",
       "What is subtracted from each pixel. `\"image\"` = the mean of the training images before "
       "augmentation, pixel by pixel. A list = one grey level (0 to 255) per channel, or one for "
-      "all channels. By default, nothing.",
+      "all channels. By default, nothing is subtracted.",
       "image", {});
   KJ_SWITCH_ONEOF(mean) {
     KJ_CASE_ONEOF(word, kj::String) {
@@ -179,11 +184,11 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   }
   config.deviation = reader.reals("deviation",
       "What the result of the subtraction is divided by: one number per channel, or one for all "
-      "channels, in grey levels. By default, nothing.",
+      "channels, in grey levels. By default, the result is not divided.",
       {.above = 0});
   config.scale = reader.real("scale",
-      "What the result of the division is multiplied by. 0.00392156862745098 = 1/255 gives pixels "
-      "from 0 to 1.",
+      "The result of the division is multiplied by this number. 0.00392156862745098 = 1/255 gives "
+      "pixels from 0 to 1.",
       {.above = 0}, 1);
   config.colours = readColours(reader);
   if (config.meanImage && config.colours.any()) {
@@ -193,15 +198,16 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
         "give one number per channel, such as mean = [123.68, 116.779, 103.939]",
         {"brightness"_kj, "contrast"_kj, "saturation"_kj, "lighting"_kj});
   }
-  config.cutout = reader
-                      .maybeInteger("cutout",
-                          "Side, in pixels, of a square in each training image that is set to 0 "
-                          "after everything else. If `mean` is set, 0 stands for the mean. Its "
-                          "centre is any pixel of the image, so it may reach over the edge "
-                          "(DeVries and Taylor 2017, arXiv 1708.04552). With GPUs, the reader "
-                          "threads do this, too. 0, the default, draws no square.",
-                          SIDES)
-                      .orDefault(0);
+  config.cutout =
+      reader
+          .maybeInteger("cutout",
+              "Side, in pixels, of a square in each training image that is set to 0 after all "
+              "other changes. If `mean` is set, 0 stands for the mean. The centre of the square is "
+              "a random pixel of the image, so the square may reach over the edge (DeVries and "
+              "Taylor 2017, arXiv 1708.04552). If a worker has GPUs, its reader threads set the "
+              "square. 0, the default, changes nothing.",
+              SIDES)
+          .orDefault(0);
   return config;
 }
 

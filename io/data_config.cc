@@ -5,40 +5,41 @@ namespace io {
 namespace {
 
 constexpr configs::Word<Encoding> ENCODING_ROWS[] = {
-    {"raw", "Pixels as they are. The fastest to read.", Encoding::RAW},
+    {"raw", "Uncompressed pixels. They are the fastest to read.", Encoding::RAW},
     {"jpeg",
-        "JPEG files. They are small for photographs, and cost one decoding per image. Images in "
-        "other formats are encoded with quality 95.",
+        "JPEG files. They are small for photographs, but an image must be decoded each time that "
+        "it is read. Images in other formats are encoded as JPEG with quality 95.",
         Encoding::JPEG},
 };
 
 constexpr configs::Word<TrainingPart> TRAINING_PARTS[] = {
     {"split",
-        "Each worker reads its own part of every pass. W workers with batch b together read what "
-        "one worker with batch W·b reads.",
+        "Each worker reads its own part of every pass. W workers with batch size b together read "
+        "what one worker with batch size W·b reads.",
         TrainingPart::SPLIT},
     {"whole",
-        "Each worker reads all records, each in a different order. An epoch has W times as many "
-        "images.",
+        "Each worker reads all records, in its own order. An epoch has W times as many images.",
         TrainingPart::WHOLE},
     {"same", "Each worker reads all records, and all workers read them in the same order.",
         TrainingPart::SAME},
 };
 
 constexpr configs::Word<RecordOrder> RECORD_ORDERS[] = {
-    {"shuffled", "Every pass has a new order, drawn from `train.seed`.", RecordOrder::SHUFFLED},
+    {"shuffled", "Every pass has a different random order, which depends on `train.seed`.",
+        RecordOrder::SHUFFLED},
     {"chunks",
-        "Every pass draws chunks of records that are stored one after another, and shuffles the "
-        "records of a few chunks at a time. Keeps reading fast if the records do not fit into "
-        "memory.",
+        "A chunk is a group of records that are stored one after another. Every pass draws the "
+        "chunks in random order, `window_chunks` at a time, and shuffles the records of these "
+        "chunks together. Reading then stays fast if the records do not fit into memory.",
         RecordOrder::CHUNKS},
-    {"stored", "Every pass follows the order of the records.", RecordOrder::STORED},
+    {"stored", "Every pass reads the records in the order in which they are stored.",
+        RecordOrder::STORED},
 };
 
 constexpr configs::Word<LastBatch> LAST_BATCHES[] = {
     {"roll_over",
-        "They are read together with the first ones of the next pass. Each record is read once per "
-        "pass.",
+        "They are read together with the first records of the next pass. Each record is read "
+        "exactly once per pass.",
         LastBatch::ROLL_OVER},
     {"discard", "They are not read in this pass. Each record is read at most once per pass.",
         LastBatch::DISCARD},
@@ -50,18 +51,18 @@ constexpr configs::Word<LastBatch> LAST_BATCHES[] = {
 
 constexpr configs::Word<ValidationSet> VALIDATION_SETS[] = {
     {"validation", "The data set's own validation records.", ValidationSet::VALIDATION},
-    {"held_out", "The training records that `held_out` keeps out of training.",
+    {"held_out", "The training records that `held_out` excludes from training.",
         ValidationSet::HELD_OUT},
 };
 
 constexpr configs::Word<ValidationPart> VALIDATION_PARTS[] = {
     {"split", "Each worker validates on its own part, and the coordinator adds the counts.",
         ValidationPart::SPLIT},
-    {"whole", "Each worker validates on all of them.", ValidationPart::WHOLE},
+    {"whole", "Each worker validates on all images.", ValidationPart::WHOLE},
 };
 
 constexpr configs::Word<BadRecordPolicy> BAD_RECORD_POLICIES[] = {
-    {"fail", "The run ends and names the record.", BadRecordPolicy::FAIL},
+    {"fail", "The run ends, and its message names the record.", BadRecordPolicy::FAIL},
     {"skip",
         "The record is left out and counted. In training, the next good record of its batch takes "
         "its place.",
@@ -71,8 +72,9 @@ constexpr configs::Word<BadRecordPolicy> BAD_RECORD_POLICIES[] = {
 constexpr configs::Word<DataCache> DATA_CACHES[] = {
     {"none", "Nowhere. Each batch is read from the record database.", DataCache::NONE},
     {"device",
-        "On each GPU, as bytes. They are read once. A step then sends only the numbers of its "
-        "images and their random draws. All images must have one size.",
+        "In the memory of each GPU, as bytes. The images are read once. After that, a step sends "
+        "only the indices of its images and their random crops and mirrors to the GPU. All images "
+        "must have the same size.",
         DataCache::DEVICE},
 };
 
@@ -89,11 +91,11 @@ constexpr View MIRROR_SHIFT_ROWS[] = {
 
 constexpr configs::Word<kj::ArrayPtr<const View>> VALIDATION_VIEW_ROWS[] = {
     {"centre", "The image itself, or the crop from its middle.", CENTRE_ROWS},
-    {"mirror", "The centre view and its mirror image, each with half of the weight.", MIRROR_ROWS},
+    {"mirror", "The centre view and its mirror image, with weight 1/2 each.", MIRROR_ROWS},
     {"mirror_shift",
-        "The two views of `mirror`, with half of the weight. The other half goes to both views "
-        "moved by one pixel, up and left or down and right (airbench94's six views, Jordan 2024, "
-        "arXiv 2404.00498).",
+        "Six views, as in airbench94 (Jordan 2024, arXiv 2404.00498): the two views of `mirror`, "
+        "with weight 1/4 each, and the same two views moved by one pixel, up and left or down and "
+        "right, with weight 1/8 each.",
         MIRROR_SHIFT_ROWS},
 };
 
@@ -126,13 +128,13 @@ Chunks readChunks(configs::Reader& reader, RecordOrder order) {
   }
   Chunks chunks;
   chunks.records = reader.integer(KEYS[0],
-      "With `order = \"chunks\"`: records per chunk. In each pass, chunks begin at different "
-      "records.",
+      "With `order = \"chunks\"`: number of records per chunk. The chunks begin at different "
+      "records in each pass.",
       RECORDS, 128);
   chunks.window = reader.integer(KEYS[1],
       "With `order = \"chunks\"`: how many chunks are drawn at a time. Their records are read in "
-      "random order. All of these records should fit into memory. If records are stored by class, "
-      "many small chunks give batches with more classes than a few large ones.",
+      "random order. All of these records should fit into memory. If the records are stored class "
+      "by class, many small chunks give batches with more classes than a few large chunks.",
       WINDOWS, 128);
   return chunks;
 }
@@ -160,18 +162,18 @@ void readLabelFiles(configs::Reader& reader, DataConfig& config) {
   config.labels = reader.maybePath("labels",
       "For `image_folder`: a file with one line per image of `source`: `path<TAB>label`, `path "
       "label`, or in a .lst file of MXNet `number<TAB>label<TAB>path`. Images that the file does "
-      "not name are left out. Default: `labels.tsv` in the folder or archive or beside the "
-      "archive, if there is one. An image that `labels.tsv` does not name is an error. If the "
-      "first line of `labels.tsv` is `#path<TAB>label<TAB>name`, the third "
-      "column holds the name of the class.");
+      "not name are left out. Default: the file `labels.tsv` in the folder, in the archive or "
+      "beside the archive, if it exists. `labels.tsv` must name every image. If the first line of "
+      "`labels.tsv` is `#path<TAB>label<TAB>name`, the third column holds the name of the class.");
   config.validationLabels = reader.maybePath("validation_labels",
       "Like `labels`, but for the images of `validation_source`. Without `validation_source`, the "
-      "images of `source` that this file names are for validation.");
+      "images of `source` that this file names are used for validation.");
   config.classNames = reader.maybePath("class_names",
-      "For `image_folder`: a file with one line per class, by label, that holds its name. If every "
-      "class is a folder whose name begins one of the lines, as in ImageNet's synset_words.txt, "
-      "each class gets the rest of its folder's line. Default: the names of the folders, or those "
-      "in `labels.tsv`.");
+      "For `image_folder`: a text file with the names of the classes, one per line, in the order "
+      "of the labels. If the classes are folders, and for every folder there is a line that begins "
+      "with the folder's name, the rest of that line is the name of the class. ImageNet's "
+      "synset_words.txt is such a file. Default: the names of the folders, or those in "
+      "`labels.tsv`.");
   struct File {
     kj::StringPtr key;
     kj::Maybe<kj::String>& path;
@@ -319,13 +321,14 @@ void readSources(configs::Reader& reader, DataConfig& config) {
   config.source = reader.maybePath("source",
       "Where the images come from: a folder, an archive, a folder written by `pack_records`, or "
       "the address of a mirror. For `image_folder`, also the http or https address of one archive "
-      "or RecordIO file. It is downloaded, imported, and then deleted here. If the file at the "
-      "address changes, the next run imports it again. A relative path starts at the folder of the "
-      "file that contains it, or at the current folder if it is given with `--set` or `--sweep`. "
-      "Default: the folder that the environment variable RUNNER_DATASETS names, then Debian's "
-      "installation folder, then the official address. A data set with fixed content that is in "
-      "the cache already is not read from its source again. A folder written by `pack_records` is "
-      "accepted for `dataset` if the number, shape and number of classes of its images match.");
+      "or RecordIO file. The file is downloaded and imported, and the download is then deleted. If "
+      "the file at the address changes, the next run imports it again. A relative path starts at "
+      "the folder of the file that contains it, or at the current folder if it is given with "
+      "`--set` or `--sweep`. Default: the folder that the environment variable RUNNER_DATASETS "
+      "names, then Debian's installation folder, then the official address. A published data set, "
+      "such as `mnist`, that is in the cache already is not read from its source again. A folder "
+      "written by `pack_records` is accepted for `dataset` if the number, shape and number of "
+      "classes of its images match.");
   config.sourceSpan = reader.span("source");
   KJ_IF_MAYBE(place, config.source) {
     if (place->size() == 0) {
@@ -334,9 +337,11 @@ void readSources(configs::Reader& reader, DataConfig& config) {
   }
   config.validationSource = reader.maybePath("validation_source",
       "For `image_folder`: a folder or an archive with the images for validation, or the address "
-      "of one archive. Their folders have the names of the training images' classes, or they have "
-      "separate labels. Default: the images of `source` that `validation_labels` names, or "
-      "else every tenth image.");
+      "of one archive. The sub-folders must have the same class names as those of `source`, unless "
+      "the images have labels of their own, such as those in `validation_labels` or `labels.tsv`. "
+      "Default: the images of `source` that `validation_labels` names. Without "
+      "`validation_labels`: ILSVRC2012_img_val.tar, if `source` is a folder with the files of "
+      "ILSVRC2012, and otherwise every tenth image of `source`.");
   config.validationSourceSpan = reader.span("validation_source");
   KJ_IF_MAYBE(place, config.validationSource) {
     bool isFolder = config.dataset->source->format == DatasetSource::FOLDER;
@@ -416,8 +421,8 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   config.chunks = readChunks(reader, config.order);
   config.lastBatch = readLastBatch(reader);
   config.heldOut = reader.integer("held_out",
-      "Number of training records, from the first on, that are kept out of training. The mean "
-      "image still covers all records.",
+      "Number of training records, counted from the first, that are not used for training. The "
+      "mean image still covers all records.",
       HELD_OUT, 0);
   config.heldOutSpan = reader.span("held_out");
   config.validateOn = configs::chooseWord(reader, "validate_on",
@@ -431,15 +436,16 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       "How validation images are divided among the workers.", VALIDATION_PARTS, "split");
   config.validationViews = configs::chooseWord(reader, "validation_views",
       "Which views of each validation image are computed. With several views, their logits are "
-      "averaged, and loss and accuracy refer to that average. Each view costs a read and a forward "
-      "pass.",
+      "averaged, and loss and accuracy refer to that average. Each view takes one read and one "
+      "forward pass.",
       VALIDATION_VIEW_ROWS, "centre");
   config.viewsAt = configs::chooseWord(reader, "validation_views_at",
       "Which validations of a run use these views.", VIEWS_AT, "every");
   auto readerThreads = reader.maybeInteger("reader_threads",
       "Threads per worker that read and decode images ahead of the steps. Their number does not "
-      "change what they deliver. 0: each step reads its own images. Default: 2 at first. While "
-      "steps wait for records, threads are added, as long as each new one makes them wait less.",
+      "change the batches. 0 = each step reads its own images. By default, a worker begins with 2 "
+      "threads. While its steps wait for records, it adds threads, as long as each new thread "
+      "shortens the wait.",
       READER_THREADS);
   config.readerThreads = readerThreads.orDefault(2);
   config.addsReaders = readerThreads == nullptr;

@@ -175,16 +175,17 @@ constexpr DatasetKind ROWS[] = {
         &CIFAR100},
     {"idx",
         "Grey images of any size in MNIST's format, such as EMNIST, KMNIST or QMNIST. `source` is "
-        "a folder with four files, compressed by gzip or not: images and labels for training, "
-        "whose names contain `train`, and those for validation. The names of images contain "
-        "`images-idx3`, and those of labels `labels-idx1`.",
+        "a folder with four files, which may be compressed with gzip: images and labels for "
+        "training, and images and labels for validation. The names of the two training files "
+        "contain `train`. The names of image files contain `images-idx3`, and those of label files "
+        "`labels-idx1`.",
         &IDX_FOLDER},
     {"image_folder",
         "JPEG and PNG files in `source`: a folder, an archive (such as tar or zip), archives in a "
-        "folder or in an archive, or a RecordIO file of MXNet (.rec), which contains its labels. "
-        "Otherwise each image's class is its sub-folder, its line in a file of labels (see "
-        "`labels`), or the number in the `.cls` file beside it (WebDataset). Every tenth image is "
-        "used for validation, unless `validation_source` or `validation_labels` is set.",
+        "folder or in an archive, or a RecordIO file of MXNet (.rec). The class of an image comes "
+        "from its sub-folder, from a file of labels (see `labels`), from the `.cls` file beside it "
+        "(WebDataset), or from its record (RecordIO). `validation_source` says which images are "
+        "used for validation.",
         &IMAGE_FOLDER},
 };
 

@@ -63,15 +63,17 @@ void dealMxnetHash(kj::ArrayPtr<Slice> slices, kj::ArrayPtr<const Key> keys, uin
 
 constexpr PlacementRule ROWS[] = {
     {"balanced",
-        "Slices are assigned largest first, each to the server that holds the least so far. If "
-        "keys may be cut, the largest share stays below 1.1 / servers.",
+        "Slices are assigned in order of size, the largest first, each to the server that has the "
+        "least so far. If keys may be cut, the largest share of a server stays below 1.1 / "
+        "servers.",
         dealBalanced},
-    {"round_robin", "Whole keys in turn, whatever their size.", dealRoundRobin},
+    {"round_robin", "Whole keys are assigned to the servers in turn, without regard to their size.",
+        dealRoundRobin},
     {"mxnet_hash",
-        "MXNet's rule, for comparison. A key with number k and fewer than 1,000,000 floats goes "
+        "MXNet's rule, for comparisons. A key with number k and fewer than 1,000,000 floats goes "
         "whole to server (9973 · k) mod servers. A larger key is divided into equal parts, one per "
         "server, in order. Here, parts end at the nearest slice border, and a key that may not be "
-        "cut is always hashed.",
+        "cut always goes whole to one server.",
         dealMxnetHash},
 };
 

@@ -10,9 +10,9 @@ constexpr Transport ROWS[] = {
     {"tcp", "Messages over TCP, even on one machine.", false, false, true},
     {"unix", "Messages over a Unix socket. All roles must be on one machine.", true, false, true},
     {"shared_memory",
-        "Gradients and values are read directly from shared memory. Messages over a Unix socket "
-        "start and end the work. They carry the data only if `wire` or `compression` encodes it. "
-        "All roles must be on one machine.",
+        "Gradients and parameters are read directly from shared memory. A connection over a Unix "
+        "socket starts and ends the exchange. It also carries the data if `wire` or `compression` "
+        "encodes it. All roles must be on one machine.",
         true, true, true},
 };
 

@@ -14,19 +14,20 @@ constexpr configs::Word<Initializer::Distribution> HE_DISTRIBUTIONS[] = {
     {"gaussian", "Normal with standard deviation sqrt(2 / fan_in).", Initializer::GAUSSIAN},
     {"uniform", "Uniform in ±sqrt(6 / fan_in).", Initializer::FLAT},
     {"truncated",
-        "Normal with standard deviation sqrt(1.3 · 2 / fan_in). Values beyond two deviations are "
-        "drawn again, as TensorFlow's variance_scaling_initializer does.",
+        "Normal with standard deviation sqrt(1.3 · 2 / fan_in). Values beyond two standard "
+        "deviations are drawn again, as in TensorFlow's variance_scaling_initializer.",
         Initializer::TRUNCATED},
 };
 
 constexpr configs::Word<Initializer::Factor> FACTORS[] = {
     {"fan_in",
-        "The inputs of one output: the product of all dimensions of the weight except the first.",
+        "The number of inputs of each output: the product of all dimensions of the weight except "
+        "the first.",
         Initializer::FAN_IN},
     {"fan_out",
-        "The outputs: the first dimension of the weight. With the conventions `mxnet_1x` and "
-        "`torch` it is multiplied by the area of a convolution's kernel, as in MXNet since 2016, "
-        "PyTorch and Keras. With `mxnet` it is not, as in MXNet of 2015.",
+        "The number of outputs: the first dimension of the weight. With the conventions `mxnet_1x` "
+        "and `torch`, this number is multiplied by the area of a convolution's kernel, as in MXNet "
+        "since 2016, PyTorch and Keras. With `mxnet` it is not multiplied, as in MXNet of 2015.",
         Initializer::FAN_OUT},
     {"average", "The mean of `fan_in` and `fan_out`.", Initializer::AVERAGE},
 };
@@ -34,8 +35,8 @@ constexpr configs::Word<Initializer::Factor> FACTORS[] = {
 Initializer readUniform(configs::Reader& reader) {
   return {.kind = Initializer::UNIFORM,
       // 0.07 is the value in MXNet's CIFAR-10 scripts.
-      .scale =
-          reader.real("scale", "Weights are drawn uniformly from ±scale.", {.above = 0}, 0.07)};
+      .scale = reader.real(
+          "scale", "Weights are drawn uniformly between -scale and scale.", {.above = 0}, 0.07)};
 }
 
 Initializer readNormal(configs::Reader& reader) {
@@ -45,11 +46,12 @@ Initializer readNormal(configs::Reader& reader) {
 
 Initializer readTruncatedNormal(configs::Reader& reader) {
   return {.kind = Initializer::TRUNCATED_NORMAL,
-      .scale = reader.real(
-          "deviation", "Standard deviation of the weights before the cut.", {.above = 0}, 1),
+      .scale = reader.real("deviation",
+          "Standard deviation of the weights before large values are drawn again.", {.above = 0},
+          1),
       .dividesByFanIn = reader.flag("fan_in",
-          "Divides the deviation by the square root of the inputs of one output: the product of "
-          "all dimensions of the weight except the first.",
+          "Divides the deviation by the square root of the number of inputs of each output: the "
+          "product of all dimensions of the weight except the first.",
           false)};
 }
 
@@ -65,7 +67,7 @@ Initializer readXavier(configs::Reader& reader) {
   result.distribution = configs::chooseWord(reader, "distribution",
       "The distribution that weights are drawn from.", DISTRIBUTIONS, "uniform");
   result.factor = configs::chooseWord(
-      reader, "factor", "What the magnitude is divided by.", FACTORS, "average");
+      reader, "factor", "The number by which the magnitude is divided.", FACTORS, "average");
   result.magnitude = reader.real("magnitude",
       "Weights grow with the square root of this number, as `distribution` shows. MXNet's first "
       "Xavier (2015) drew from ±sqrt(3 / (fan_in + fan_out)), which is `magnitude = 1.5` here.",
@@ -78,8 +80,8 @@ Initializer readTorch(configs::Reader&) {
 }
 
 Initializer readDirac(configs::Reader& reader) {
-  auto result =
-      reader.kind("base", "How the other weights, and biases, start.", INITIALIZERS, "torch");
+  auto result = reader.kind(
+      "base", "The initial values of the other weights, and of biases.", INITIALIZERS, "torch");
   result.identity = true;
   return result;
 }
@@ -98,32 +100,39 @@ Initializer readWhitening(configs::Reader& reader) {
 }
 
 constexpr configs::Kind<Initializer> ROWS[] = {
-    {"uniform", "Weights uniform in ±scale, whatever their shape.", readUniform},
-    {"normal", "Normal weights with one deviation, whatever their shape.", readNormal},
+    {"uniform",
+        "Uniformly distributed weights between -scale and scale, for weights of every shape.",
+        readUniform},
+    {"normal",
+        "Normally distributed weights with the same standard deviation for weights of every shape.",
+        readNormal},
     {"truncated_normal",
-        "Normal weights. Values beyond two deviations are drawn again, as in TensorFlow.",
+        "Normally distributed weights. Values beyond two standard deviations are drawn again, as "
+        "in TensorFlow.",
         readTruncatedNormal},
     {"xavier",
-        "Weights that keep the variance of activations and gradients (Glorot and Bengio 2010).",
+        "Weights with which activations and gradients have the same variance in all layers (Glorot "
+        "and Bengio 2010).",
         readXavier},
     {"he",
-        "Weights that keep the variance of activations behind ReLUs (He et al. 2015). fan_in is "
-        "the product of all dimensions of the weight except the first.",
+        "Weights with which activations have the same variance in all layers of a network with "
+        "ReLUs (He et al. 2015). fan_in is the product of all dimensions of the weight except the "
+        "first.",
         readHe},
     {"torch",
-        "Start values as in PyTorch: weights and biases uniform in ±1 / sqrt(fan_in). Biases use "
-        "the fan_in of their weight.",
+        "Initial values as in PyTorch: weights and biases are uniform in ±1 / sqrt(fan_in). Biases "
+        "use the fan_in of their weight.",
         readTorch},
     {"dirac",
-        "A convolution that starts by passing its input on. Weights start as `base` says. Then, "
-        "with C input channels, filter c of the first C filters passes on channel c alone, at the "
-        "kernel's centre (PyTorch's dirac_ applied to these filters).",
+        "For a convolution that begins by copying its input. Weights begin as `base` says. If "
+        "there are C input channels, each of the first C filters is then replaced: filter c copies "
+        "channel c (PyTorch's dirac_, applied to these filters).",
         readDirac},
     {"whitening",
         "For a convolution over the input images: filters that whiten patches of the training "
-        "images, that is, make them uncorrelated and of equal variance. The negative of each "
-        "filter is a filter too (airbench94; Jordan 2024, arXiv 2404.00498). A kernel of k×k over "
-        "C channels needs 2·C·k² filters.",
+        "images, that is, make them uncorrelated and of equal variance. For each filter, its "
+        "negative is a filter, too (airbench94; Jordan 2024, arXiv 2404.00498). A kernel of k×k "
+        "over C channels needs 2·C·k² filters.",
         readWhitening},
 };
 

@@ -49,8 +49,10 @@ constexpr configs::Word<BranchesLayer::Join> JOINS[] = {
 template <typename Content>
 Layer make(configs::Reader& reader, Content&& content) {
   Layer layer;
-  layer.name =
-      reader.text("name", "Name of its parameters. Empty: the op's name and a number.", "");
+  layer.name = reader.text("name",
+      "Name of the layer. The names of its parameters begin with it (`conv1_weight`). If empty: "
+      "the name of the op and a number (`conv2d0`).",
+      "");
   layer.span = reader.span();
   layer.content = kj::mv(content);
   return layer;
@@ -59,7 +61,7 @@ Layer make(configs::Reader& reader, Content&& content) {
 // The key of layers that have a weight.
 Layer withInit(configs::Reader& reader, Layer layer) {
   layer.initializer = reader.maybeKind("init",
-      "How its weights and its bias start. Default: as `init` of [model] says.", INITIALIZERS);
+      "Initial values of the layer's weights and bias. Default: `model.init`.", INITIALIZERS);
   return layer;
 }
 
@@ -95,13 +97,13 @@ Layer readDense(configs::Reader& reader) {
 Layer readBatchNorm(configs::Reader& reader) {
   BatchNormLayer norm;
   norm.epsilon = reader.maybeReal(
-      "epsilon", "Added to the variance. Default: the value of the conventions.", {.above = 0});
+      "epsilon", "Added to the variance. Default: as `model.conventions` says.", {.above = 0});
   norm.momentum = reader.maybeReal("momentum",
-      "Share of the old moving statistics that each step keeps. Default: the value of the "
-      "conventions.",
+      "Share of the old moving statistics that each step keeps. Default: as `model.conventions` "
+      "says.",
       {.atLeast = 0, .atMost = 1});
   norm.fixedGamma =
-      reader.maybeFlag("fixed_gamma", "Holds gamma at 1. Default: the value of the conventions.");
+      reader.maybeFlag("fixed_gamma", "Keeps gamma at 1. Default: as `model.conventions` says.");
   return make(reader, kj::mv(norm));
 }
 
@@ -129,7 +131,8 @@ Layer readGelu(configs::Reader& reader) {
 
 Layer readScale(configs::Reader& reader) {
   Scale scale;
-  scale.factor = float(reader.real("factor", "The number that each element is multiplied by.", {}));
+  scale.factor =
+      float(reader.real("factor", "The number by which each element is multiplied.", {}));
   return make(reader, kj::mv(scale));
 }
 
@@ -144,8 +147,8 @@ Layer readPool(configs::Reader& reader) {
   PoolLayer pool;
   pool.function = configs::chooseWord(reader, "function", "How a window becomes one value.", POOLS);
   bool isGlobal = reader.flag("global",
-      "Uses one window over the whole input, which must be square. Excludes `kernel`, `stride` and "
-      "`pad`.",
+      "Uses one window over the whole input, which must be square. Cannot be combined with "
+      "`kernel`, `stride` and `pad`.",
       false);
   auto refuseBesideGlobal = [&](kj::StringPtr key) {
     reader.error(key, kj::str("`", key, "` and `global` cannot both be given"),
@@ -174,11 +177,12 @@ Layer readPool(configs::Reader& reader) {
     if (isGlobal) refuseBesideGlobal("stride");
     pool.stride = uint(*stride);
   }
-  pool.pad = reader.integer("pad", "Pixels around the input that windows may cover.", PAD, 0);
+  pool.pad = reader.integer(
+      "pad", "Width of the border around the input that windows may cover, in pixels.", PAD, 0);
   // The experiment.toml of a run has the default, 0.
   if (isGlobal && pool.pad > 0) refuseBesideGlobal("pad");
   pool.rounding = configs::maybeChooseWord(reader, "rounding",
-      "How many windows there are per row and column. Default: the value of the conventions.",
+      "How many windows there are per row and column. Default: as `model.conventions` says.",
       ROUNDINGS);
   return make(reader, kj::mv(pool));
 }
@@ -186,13 +190,13 @@ Layer readPool(configs::Reader& reader) {
 Layer readBranches(configs::Reader& reader) {
   BranchesLayer result;
   result.branches = reader.kindLists<Layer>("branches",
-      "Lists of layers that all receive the same input, written `[[…], […]]`. An empty list passes "
-      "the input on unchanged.",
+      "Lists of layers that all get the same input, written `[[…], […]]`. The output of an empty "
+      "list is its input.",
       LAYERS);
   requireLayers(reader, "branches", result.branches.size(), "one list of layers",
       "write branches = [[{ kind = \"relu\" }], []]: each list begins with the same input");
   result.join = configs::chooseWord(
-      reader, "join", "How the outputs of the branches become one.", JOINS, "concat");
+      reader, "join", "How the outputs of the branches are combined.", JOINS, "concat");
   return make(reader, kj::mv(result));
 }
 
@@ -200,8 +204,8 @@ Layer readResidual(configs::Reader& reader) {
   ResidualLayer result;
   result.layers = readList(reader, "layers", "The layers whose output is added to the shortcut.");
   requireLayers(reader, "layers", result.layers.size());
-  result.shortcut = readList(reader, "shortcut",
-      "The layers on the shortcut. Default: the shortcut passes the input on unchanged.");
+  result.shortcut = readList(
+      reader, "shortcut", "The layers on the shortcut. Default: the input is added unchanged.");
   return make(reader, kj::mv(result));
 }
 
@@ -249,20 +253,22 @@ constexpr configs::Kind<Layer> ROWS[] = {
     {"batch_norm", "Batch normalisation (Ioffe and Szegedy 2015), for each channel separately.",
         readBatchNorm},
     {"activation", "Applies a function to each element.", readActivation},
-    {"relu", "Short for `activation` with `relu`.", readRelu},
-    {"tanh", "Short for `activation` with `tanh`.", readTanh},
-    {"sigmoid", "Short for `activation` with `sigmoid`.", readSigmoid},
-    {"elu", "Short for `activation` with `elu`.", readElu},
-    {"gelu", "Short for `activation` with `gelu`.", readGelu},
+    {"relu", "The same as `activation` with `function = \"relu\"`.", readRelu},
+    {"tanh", "The same as `activation` with `function = \"tanh\"`.", readTanh},
+    {"sigmoid", "The same as `activation` with `function = \"sigmoid\"`.", readSigmoid},
+    {"elu", "The same as `activation` with `function = \"elu\"`.", readElu},
+    {"gelu", "The same as `activation` with `function = \"gelu\"`.", readGelu},
     {"scale", "Multiplies each element by a constant.", readScale},
     {"dropout",
         "In training, sets random elements to 0 and multiplies the others by 1 / (1 - rate). "
-        "Validation keeps all elements (Srivastava et al. 2014). The choice depends only on the "
-        "seed, the pass, the record and the layer.",
+        "Validation keeps all elements (Srivastava et al. 2014). Which elements are chosen depends "
+        "only on the seed, the pass, the record and the layer.",
         readDropout},
     {"pool", "Takes the maximum or the average of each window.", readPool},
     {"branches", "Several lists of layers with the same input.", readBranches},
-    {"residual", "Layers with a shortcut around them (He et al. 2015).", readResidual},
+    {"residual",
+        "Layers with a shortcut around them: the output is the sum of both (He et al. 2015).",
+        readResidual},
     {"repeat", "Several copies of the same layers, in sequence.", readRepeat},
 };
 

@@ -45,11 +45,12 @@ ModelConfig ModelConfig::read(configs::Reader& reader) {
     config.span = reader.span("network");
   }
   config.conventions = &reader.choose("conventions",
-      "The system whose defaults apply to layers and optimizers where their own keys are absent.",
+      "The system whose defaults are used for keys of layers and optimizers that the file leaves "
+      "out.",
       CONVENTIONS, "mxnet");
   config.initializer = reader.kind("init",
-      "How weights start if their layer has no `init` of its own. Biases start at 0 except with "
-      "`torch`, betas at 0, gammas at 1.",
+      "Initial weights of the layers that have no key `init` themselves. Biases begin at 0, except "
+      "with `torch`. Betas begin at 0, and gammas at 1.",
       INITIALIZERS, "uniform");
   if (config.initializer.kind == Initializer::WHITENING) {
     reader.error("init", "`whitening` cannot be the `init` of all layers",
@@ -58,7 +59,7 @@ ModelConfig ModelConfig::read(configs::Reader& reader) {
   if (isWritten || reader.isManual()) {
     auto layers = reader.kinds("layers",
         "The network layer by layer, as `[[model.layers]]`, in the order from the images to the "
-        "output. The last layer must give one value per class. The loss is added behind it.",
+        "output. The last layer must give one value per class. The loss is added after it.",
         LAYERS);
     if (isWritten && layers.size() == 0)
       reader.error("layers", "`layers` needs at least one layer");

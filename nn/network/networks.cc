@@ -112,8 +112,8 @@ constexpr Network ROWS[] = {
     {"resnet-50", "Like `resnet-34`, with three convolutions per unit: 25,557,032 parameters.",
         resnet50},
     {"airbench94",
-        "The network of airbench94 for CIFAR-10, with its own start weights and batch norm (Jordan "
-        "2024, arXiv 2404.00498): 1,972,792 parameters.",
+        "The network of airbench94 for CIFAR-10, with its own initial weights and batch norm "
+        "(Jordan 2024, arXiv 2404.00498): 1,972,792 parameters.",
         airbench94, 3},
 };
 

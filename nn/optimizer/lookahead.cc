@@ -66,12 +66,12 @@ Lookahead Lookahead::read(configs::Reader& reader) {
   Lookahead lookahead;
   // The paper's values for CIFAR-10, except for alpha, which is 0.8 or 0.5 there.
   lookahead.every = uint64_t(reader.integer("every",
-      "After this many updates, the weights are drawn back to the slow values. Each worker draws "
-      "its own moving statistics back after this many of its own steps. In `dist_async`, it does "
-      "so after `every` / workers steps, rounded down.",
+      "Number of updates after which the slow values move and the weights are set to them. Each "
+      "worker does the same with its own moving statistics after this many of its own steps, or, "
+      "in `dist_async`, `dist_ssp` and `dc_asgd`, after `every` / workers steps, rounded down.",
       {.atLeast = 1, .atMost = 1 << 30}, 5));
   lookahead.decay = reader.real("decay",
-      "The new slow values are decay · the old ones + (1 - decay) · the trained values. The "
+      "The new slow values are decay · the old slow values + (1 - decay) · the trained values. The "
       "paper's alpha is 1 - decay.",
       {.atLeast = 0, .atMost = 1}, 0.5);
   lookahead.power = reader.real("power",

@@ -38,14 +38,13 @@ double readKeptShare(
 }
 
 double readLearningRate(configs::Reader& reader, double defaultValue) {
-  return reader.real("learning_rate", "What each step of the optimizer is multiplied by.",
+  return reader.real("learning_rate", "Each step of the optimizer is multiplied by this number.",
       {.atLeast = 0}, defaultValue);
 }
 
 double readMomentum(configs::Reader& reader, double defaultValue) {
   return readKeptShare(reader, "momentum",
-      "The momentum is a decaying sum of gradients. This is the share of it that each update "
-      "keeps.",
+      "The momentum is a decaying sum of gradients. Each update keeps this share of it.",
       defaultValue);
 }
 
@@ -77,14 +76,14 @@ constexpr configs::Kind<OptimizerMaker> OPTIMIZERS[] = {
         "2012).",
         readRmsprop},
     {"lars",
-        "Momentum with a learning rate for each key, which depends on the lengths of the key's "
-        "values and of its gradient (You, Gitman and Ginsburg 2017). Keys are not divided among "
-        "servers.",
+        "SGD with momentum and with a separate learning rate for each key. The rate depends on the "
+        "Euclidean norms of the key's values and of its gradient (You, Gitman and Ginsburg 2017). "
+        "Keys are not divided among servers.",
         readLars},
     {"muon",
-        "Momentum whose step for each weight is made orthogonal by Newton-Schulz steps (Jordan "
-        "2024). It updates weights only: biases, gammas and betas need a group with another "
-        "optimizer. Keys are not divided among servers.",
+        "SGD with momentum in which Newton-Schulz iterations make the step of each weight "
+        "orthogonal (Jordan 2024). It updates weights only: biases, gammas and betas need a group "
+        "with another optimizer. Keys are not divided among servers.",
         readMuon},
 };
 

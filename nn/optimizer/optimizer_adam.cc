@@ -98,9 +98,9 @@ Settings readMoments(configs::Reader& reader, kj::StringPtr epsilonDoc) {
 
 OptimizerMaker readAdam(configs::Reader& reader) {
   Settings settings = readMoments(reader,
-      "Added to the square root of the squared gradient's mean. With the conventions `torch` it is "
-      "added after the bias correction of that mean (torch.optim.Adam), with the others before "
-      "(TensorFlow, MXNet).");
+      "Added to the square root of the squared gradient's mean. With the conventions `torch`, it "
+      "is added after the bias correction of that mean (torch.optim.Adam). With the others, it is "
+      "added before (TensorFlow, MXNet).");
   settings.weightDecay = readWeightDecay(reader);
   return [settings](const Conventions& conventions) -> kj::Own<const Optimizer> {
     return kj::heap<Adam>(settings, conventions.epsilonComesLast);
@@ -110,7 +110,7 @@ OptimizerMaker readAdam(configs::Reader& reader) {
 OptimizerMaker readAdamw(configs::Reader& reader) {
   Settings settings = readMoments(reader,
       "Added to the square root of the squared gradient's mean, after the bias correction of that "
-      "mean (torch.optim.AdamW), whatever the conventions.");
+      "mean (torch.optim.AdamW), with all `model.conventions`.");
   // PyTorch's.
   settings.weightDecay = readDecoupledDecay(reader, 0.01);
   return [settings](

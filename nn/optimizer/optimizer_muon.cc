@@ -97,17 +97,18 @@ OptimizerMaker readMuon(configs::Reader& reader) {
   settings.learningRate = readLearningRate(reader, 0.02);
   settings.momentum = readMomentum(reader, 0.95);
   settings.nesterov = reader.flag("nesterov",
-      "Makes g + momentum × m orthogonal, where g is the gradient and m the new momentum. Without "
-      "`nesterov` makes m orthogonal.",
+      "Makes g + momentum × m orthogonal, where g is the gradient and m the new momentum. If "
+      "false, makes m orthogonal.",
       true);
   settings.weightDecay = readDecoupledDecay(reader, 0);
   settings.steps = uint(reader.integer("steps",
-      "Number of Newton-Schulz steps. More of them bring the singular values of a step nearer to "
-      "1. Each costs 4 m² n + 2 m³ FLOP, where m is the smaller of rows and cols, and n the "
-      "larger.",
+      "Number of Newton-Schulz iterations. More iterations bring the singular values of a step "
+      "nearer to 1. Each iteration takes 4 m² n + 2 m³ FLOP, where m is the smaller of rows and "
+      "cols, and n the larger.",
       {.atLeast = 1, .atMost = 100}, 5));
-  settings.scale = &reader.choose("scale", "A factor of each step, besides the learning rate.",
-      kj::arrayPtr(SCALES, kj::size(SCALES)), "aspect");
+  settings.scale =
+      &reader.choose("scale", "A further factor of each step, in addition to the learning rate.",
+          kj::arrayPtr(SCALES, kj::size(SCALES)), "aspect");
   settings.normalise = reader.flag("normalise",
       "Scales each weight matrix to the Frobenius norm sqrt(rows) before each step, as "
       "airbench94_muon does.",

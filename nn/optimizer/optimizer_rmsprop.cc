@@ -72,11 +72,11 @@ OptimizerMaker readRmsprop(configs::Reader& reader) {
       "0.",
       {.atLeast = 1e-30}, 1e-8);
   settings.epsilonBelowRoot = reader.maybeFlag("epsilon_below_root",
-      "Adds epsilon to the squared gradient's mean, below the square root (TensorFlow, MXNet). "
-      "If false, adds it to the root (PyTorch). Default: the value of the conventions.");
+      "Adds epsilon to the squared gradient's mean, below the square root (TensorFlow, MXNet). If "
+      "false, adds it to the root (PyTorch). Default: as `model.conventions` says.");
   settings.centered = reader.flag("centered",
-      "Divides by the gradient's moving standard deviation: the square of its moving mean is "
-      "subtracted below the root (Graves 2013).",
+      "Divides by the moving standard deviation of the gradient: below the root, the square of the "
+      "gradient's moving mean is subtracted (Graves 2013).",
       false);
   return [settings](const Conventions& conventions) -> kj::Own<const Optimizer> {
     return kj::heap<Rmsprop>(settings, conventions);

@@ -100,8 +100,8 @@ OptimizerMaker readSgd(configs::Reader& reader) {
   settings.momentum = readMomentum(reader, 0);
   settings.nesterov = reader.flag("nesterov",
       "Uses Nesterov's momentum (1983) as PyTorch's SGD and MXNet's NAG (2015) do. A step is the "
-      "learning rate × (gradient + momentum × the new momentum). The learning rate multiplies "
-      "the momentum, whatever the conventions.",
+      "learning rate × (gradient + `momentum` × the new momentum). With all `model.conventions`, "
+      "the learning rate multiplies the momentum.",
       false);
   settings.weightDecay = reader.real("weight_decay",
       "Pulls each parameter towards 0: this factor times the parameter is added to its gradient.",
@@ -123,13 +123,13 @@ OptimizerMaker readLars(configs::Reader& reader) {
   // The paper's.
   settings.trustRatio = reader.real("trust_ratio",
       "The learning rate of a key is multiplied by trust_ratio × |w| / (|g| + decay × |w| + "
-      "epsilon). |w| and |g| are the Euclidean lengths of its values and of its gradient.",
+      "epsilon). |w| and |g| are the Euclidean norms of its values and of its gradient.",
       {.above = 0}, 0.001);
   settings.epsilon =
       reader.real("epsilon", "Added to the denominator of the trust ratio.", {.atLeast = 0}, 0);
   settings.everyKey = reader.flag("every_key",
       "Also adapts the learning rates of biases, gammas and betas. If false, these keys use the "
-      "learning rate as it is.",
+      "learning rate unchanged.",
       false);
   return [settings](
              const Conventions&) -> kj::Own<const Optimizer> { return kj::heap<Lars>(settings); };

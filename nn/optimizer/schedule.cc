@@ -170,12 +170,12 @@ kj::Own<const Schedule> readFactor(configs::Reader& reader) {
   auto epochs = reader.maybeReal(
       "every_epochs", "Epochs between drops. May be a fraction (0.5).", {.above = 0});
   auto steps = reader.maybeInteger(
-      "every_steps", "Updates between drops, in place of `every_epochs`.", {.atLeast = 1});
+      "every_steps", "Updates between drops, instead of `every_epochs`.", {.atLeast = 1});
   double by = reader.real("factor", "Each drop multiplies the learning rate by this factor.",
       {.above = 0, .atMost = 1});
-  double stop =
-      reader.real("stop_factor", "The drops end at this share of the optimizer's learning rate.",
-          {.atLeast = 0, .atMost = 1}, 0);
+  double stop = reader.real("stop_factor",
+      "The learning rate does not drop below this share of the optimizer's learning rate.",
+      {.atLeast = 0, .atMost = 1}, 0);
   requireOne(reader, "every_epochs", epochs != nullptr, "every_steps", steps != nullptr);
   return kj::heap<Factor>(Period{epochs, steps}, by, stop);
 }
@@ -184,7 +184,7 @@ kj::Own<const Schedule> readStep(configs::Reader& reader) {
   auto epochs =
       reader.reals("epochs", "The epochs after which the learning rate drops.", {.above = 0});
   auto steps = reader.integers("steps",
-      "The updates after which the learning rate drops, in place of `epochs`.", {.atLeast = 1});
+      "The updates after which the learning rate drops, instead of `epochs`.", {.atLeast = 1});
   double by = reader.real("factor", "Each drop multiplies the learning rate by this factor.",
       {.above = 0, .atMost = 1}, 0.1);
   requireOne(reader, "epochs", epochs.size() > 0, "steps", steps.size() > 0);
@@ -192,13 +192,15 @@ kj::Own<const Schedule> readStep(configs::Reader& reader) {
 }
 
 double readEndFactor(configs::Reader& reader) {
-  return reader.real("end_factor", "Share of the learning rate that is left at the end of the run.",
+  return reader.real("end_factor",
+      "The learning rate at the end of the run, as a share of the optimizer's learning rate.",
       {.atLeast = 0, .atMost = 1}, 0);
 }
 
 kj::Own<const Schedule> readPoly(configs::Reader& reader) {
   double exponent = reader.real("power",
-      "Exponent of the curve. 1 is a straight line. A larger one falls faster at first.",
+      "Exponent of the curve. 1 gives a straight line. With a larger exponent, the learning rate "
+      "falls faster at first.",
       {.above = 0, .atMost = 1000}, 1);
   return kj::heap<Poly>(exponent, readEndFactor(reader));
 }
@@ -208,7 +210,8 @@ kj::Own<const Schedule> readCosine(configs::Reader& reader) {
 }
 
 kj::Own<const Schedule> readTriangular(configs::Reader& reader) {
-  double start = reader.real("start_factor", "Share of the learning rate at the first update.",
+  double start = reader.real("start_factor",
+      "The learning rate at the first update, as a share of the optimizer's learning rate.",
       {.atLeast = 0, .atMost = 1}, 0);
   double peak = reader.real("peak_at",
       "The share of the run after which the learning rate reaches its maximum, rounded down to "
@@ -222,13 +225,14 @@ template <kj::Own<const Schedule> (*read)(configs::Reader&)>
 kj::Own<const Schedule> withWarmUp(configs::Reader& reader) {
   auto row = read(reader);
   auto epochs = reader.maybeReal("warmup_epochs",
-      "Warm-up: epochs over which the learning rate rises to that of the schedule in a straight "
-      "line (Goyal et al. 2017). May be a fraction.",
+      "Warm-up: number of epochs in which the learning rate rises linearly to that of the schedule "
+      "(Goyal et al. 2017). May be a fraction.",
       {.above = 0});
   auto steps = reader.maybeInteger(
-      "warmup_steps", "Warm-up in updates, in place of `warmup_epochs`.", {.atLeast = 1});
+      "warmup_steps", "Warm-up in updates, instead of `warmup_epochs`.", {.atLeast = 1});
   auto from = reader.maybeReal("warmup_from",
-      "Share of the schedule's learning rate at the first update of a warm-up. Default: 0.",
+      "The learning rate at the first update of a warm-up, as a share of the schedule's learning "
+      "rate. Default: 0.",
       {.atLeast = 0, .atMost = 1});
   if (epochs == nullptr && steps == nullptr) {
     if (from != nullptr) {
@@ -244,13 +248,16 @@ constexpr configs::Kind<kj::Own<const Schedule>> SCHEDULES[] = {
     {"constant", "The learning rate does not change.", withWarmUp<readConstant>},
     {"factor", "Multiplies the learning rate by a factor at regular intervals.",
         withWarmUp<readFactor>},
-    {"step", "Multiplies the learning rate by a factor at given places.", withWarmUp<readStep>},
+    {"step", "Multiplies the learning rate by a factor after given epochs or updates.",
+        withWarmUp<readStep>},
     {"poly",
-        "Falls over the whole run, in proportion to a power of the remaining share of the run.",
+        "The learning rate falls during the whole run, in proportion to a power of the remaining "
+        "share of the run.",
         withWarmUp<readPoly>},
-    {"cosine", "Falls over the whole run like half a period of a cosine.", withWarmUp<readCosine>},
+    {"cosine", "The learning rate falls during the whole run, like half a period of a cosine.",
+        withWarmUp<readCosine>},
     {"triangular",
-        "Rises in a straight line, then falls in a straight line until the end of the run.",
+        "The learning rate rises linearly, and then falls linearly until the end of the run.",
         withWarmUp<readTriangular>},
 };
 
@@ -263,8 +270,8 @@ uint64_t RunLength::updatesIn(double epochs) const {
 kj::Own<const Schedule> readSchedule(configs::Reader& reader, kj::StringPtr key) {
   return reader.kind<kj::Own<const Schedule>>(key,
       "How the learning rate changes during training. In a run of T updates, update u (counted "
-      "from 0) takes the value that the schedule has at the fraction u / T of the run. The last "
-      "update is T - 1, so no update takes the value at the end of the run.",
+      "from 0) uses the value of the schedule at the fraction u / T of the run. The last update is "
+      "T - 1, so no update uses the value at the end of the run.",
       SCHEDULES, "constant");
 }
 

@@ -68,25 +68,25 @@ KeyGroup KeyGroup::read(configs::Reader& reader, const Conventions& conventions)
   KeyGroup group;
   group.patterns = reader.texts("keys",
       "The keys of the group, by their names in weights.safetensors (`conv1_weight`, `conv1_bias`, "
-      "`bn1_gamma`, `bn1_beta`). `*` stands for any characters. A key belongs to the first group "
-      "that names it.");
+      "`bn1_gamma`, `bn1_beta`). `*` matches any characters, or none. A key belongs to the first "
+      "group that names it.");
   if (!reader.isManual() && group.patterns.size() == 0) {
     reader.error("keys", "a group needs `keys`", "write keys = [\"*_bias\"]");
   }
   group.learningRateFactor = reader.real("learning_rate_factor",
-      "Multiplies the learning rate of the group's optimizer. 0 freezes the keys: they do not "
-      "decay either.",
+      "Multiplies the learning rate of the group's optimizer. 0 freezes the keys: weight decay "
+      "does not change them either.",
       {.atLeast = 0}, 1);
   group.decayFactor = reader.real(
       "decay_factor", "Multiplies the weight decay of the group's optimizer.", {.atLeast = 0}, 1);
-  group.optimizer = maybeReadOptimizer(reader, "optimizer",
-      "The group's own optimizer, in place of `train.optimizer`.", conventions);
+  group.optimizer = maybeReadOptimizer(
+      reader, "optimizer", "The group's own optimizer, instead of `train.optimizer`.", conventions);
   group.schedule = maybeReadSchedule(reader, "schedule",
-      "The group's own schedule, in place of `train.schedule`. If the group has `epochs`, the "
-      "schedule runs over these epochs.");
+      "The group's own schedule, instead of `train.schedule`. If the group has `epochs`, the "
+      "schedule covers these epochs.");
   group.epochs = reader.maybeReal("epochs",
-      "Epochs after which the keys are no longer updated. May be a fraction. Default: they are "
-      "always updated.",
+      "Number of epochs after which the keys are no longer updated. May be a fraction. Default: "
+      "the keys are updated until the end.",
       {.above = 0});
   group.patternsSpan = reader.span("keys");
   group.optimizerSpan = reader.span("optimizer.kind");
@@ -220,12 +220,12 @@ UpdateRules UpdateRules::read(configs::Reader& reader, const Conventions& conven
   UpdateRules rules;
   rules.optimizer = readOptimizer(reader, "optimizer", conventions);
   rules.schedule = readSchedule(reader, "schedule");
-  rules.groups = reader.sections("groups", "Groups of keys with their own update settings.",
+  rules.groups = reader.sections("groups", "Groups of keys with their own settings for updates.",
       [&](configs::Reader& group) { return KeyGroup::read(group, conventions); });
   rules.lookahead = reader.maybeSection("lookahead",
-      "Every few updates, draws parameters and moving statistics back to slow copies of themselves "
-      "(Zhang et al. 2019). A run ends with the slow copies, unless it ends after another number "
-      "of updates than planned.",
+      "Keeps a slow copy of the parameters and moving statistics. Every few updates, the slow copy "
+      "moves towards the trained values, and training continues from the slow copy (Zhang et al. "
+      "2019). A run ends with the slow copy, unless it makes fewer or more updates than planned.",
       Lookahead::read);
   rules.optimizerSpan = reader.span("optimizer.kind");
   return rules;

@@ -31,8 +31,8 @@ kj::Own<const Compression> readNone(configs::Reader&) {
 }
 
 constexpr configs::Kind<kj::Own<const Compression>> COMPRESSIONS[] = {
-    {"none", "All values are sent, uncompressed.", readNone},
-    {"2bit", "MXNet's compression to two bits per value: +threshold, -threshold, or nothing yet.",
+    {"none", "Gradients are not compressed.", readNone},
+    {"2bit", "MXNet's compression to two bits per value: +threshold, -threshold, or 0.",
         readTwoBit},
     {"topk",
         "Deep gradient compression (Lin et al. 2018, arXiv 1712.01887): sends the largest "
@@ -49,12 +49,12 @@ constexpr configs::Kind<kj::Own<const Compression>> COMPRESSIONS[] = {
 Codec Codec::read(configs::Reader& reader) {
   Codec codec;
   codec.compression = reader.kind("compression",
-      "What is pushed instead of the full gradient. What is not sent is kept and added to the next "
-      "gradient.",
+      "How pushed gradients are compressed. The part of a gradient that is not sent is kept, and "
+      "added to the next gradient.",
       kj::arrayPtr(COMPRESSIONS, kj::size(COMPRESSIONS)), "none");
   auto& wire = reader.choose("wire",
-      "The number format in which gradients and values are sent. The first values, and those used "
-      "for validation, are always sent as float32.",
+      "The number format in which gradients and parameters are sent. The first parameters, and "
+      "those used for validation, are always sent as float32.",
       kj::arrayPtr(WIRES, kj::size(WIRES)), "float32");
   codec.wire = wire.number;
   return codec;

@@ -106,22 +106,22 @@ private:
 kj::Own<const Compression> readTopK(configs::Reader& reader) {
   TopKKeys keys;
   keys.sparsity = reader.real("sparsity",
-      "Share of the values of each slice that is not sent. At least one value per slice is sent.",
+      "Share of the values of each slice that are not sent. At least one value per slice is sent.",
       {.atLeast = 0, .below = 1}, 0.99);
   keys.momentum = float(reader.real("momentum",
       "Momentum correction: each worker applies this momentum to its gradients before they "
-      "accumulate. The optimizer should have no momentum then.",
+      "accumulate. The optimizer should then have no momentum.",
       {.atLeast = 0, .below = 1}, 0));
   keys.clipNorm = reader
                       .maybeReal("clip_norm",
-                          "Before anything else, clips a worker's gradient of each slice to the "
-                          "norm clip_norm / √workers. Default: not clipped.",
+                          "Clips a worker's gradient of each slice to the norm clip_norm / "
+                          "√workers, before it is accumulated. Default: no clipping.",
                           {.above = 0})
                       .orDefault(0);
   keys.warmUp_steps = reader.integer("warmup_steps",
       "Number of steps at the start of a run in which each worker sends more values. These steps "
       "are divided into equal parts, which send a quarter, a 16th, a 64th, … of the values. In "
-      "modes `local_sgd` and `easgd` it is the number of pushes.",
+      "modes `local_sgd` and `easgd`, this is the number of pushes.",
       {.atLeast = 0}, 0);
   return kj::atomicRefcounted<TopKCompression>(keys);
 }

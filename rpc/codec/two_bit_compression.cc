@@ -79,7 +79,7 @@ constinit const EncodingKind TWO_BIT{
 
 kj::Own<const Compression> readTwoBit(configs::Reader& reader) {
   return kj::atomicRefcounted<TwoBitCompression>(usedThreshold(reader.real("threshold",
-      "A value is sent as +threshold or -threshold once that much of it has accumulated. It "
+      "A value is sent as +threshold or -threshold once that much has accumulated. The threshold "
       "applies to the gradient summed over the worker's batch, and is rounded to 12 significant "
       "bits.",
       {.atLeast = 1e-30, .atMost = 1e9}, 0.5)));

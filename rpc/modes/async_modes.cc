@@ -10,8 +10,8 @@ namespace {
 CompensationConfig readCompensation(configs::Reader& reader) {
   CompensationConfig config;
   config.adaptive = reader.flag("adaptive",
-      "Whether `lambda` is divided by the root of a moving mean of each gradient's square (the "
-      "paper's DC-ASGD-a), or constant (DC-ASGD-c).",
+      "Divides `lambda` by the square root of a moving mean of each gradient's square (the paper's "
+      "DC-ASGD-a). If false, `lambda` is constant (DC-ASGD-c).",
       false);
   config.lambda = reader.real("lambda",
       "How strongly a gradient is corrected. The paper uses 0.04 for CIFAR-10, and 2 with "
@@ -25,15 +25,15 @@ public:
   AsyncMode(const ModeRow& row, configs::Reader& reader): Mode(row) {
     if (reader.isManual() || row.has("staleness")) {
       staleness = uint64_t(reader.integer("staleness",
-          "For `dist_ssp`: how many steps a worker may be ahead of the slowest one. Nobody "
-          "waits for a worker that has ended its epoch.",
+          "For `dist_ssp`: how many steps a worker may be ahead of the slowest one. No worker "
+          "waits for one that has finished its epoch.",
           {.atLeast = 0, .atMost = 1 << 20}, 3));
     }
     passesStaleness = reader.flag("staleness_aware",
         "For `dist_async`, `dist_ssp` and `dc_asgd`: divides the learning rate by the staleness of "
         "the gradient, if the staleness is 2 or more. The staleness is the number of updates since "
-        "the worker fetched the values that the gradient was computed on (Zhang et al. 2016, arXiv "
-        "1511.05950).",
+        "the worker fetched the parameters with which it computed the gradient (Zhang et al. 2016, "
+        "arXiv 1511.05950).",
         false);
     if (reader.isManual() || row.has("compensation")) {
       compensation = reader.section("compensation",

@@ -15,11 +15,12 @@ public:
       : Mode(row),
         period_steps(uint(reader.integer("period_steps",
             "For `easgd`: how many steps a worker makes between two exchanges with the servers. "
-            "The last exchange of an epoch comes after fewer steps if the epoch ends earlier.",
+            "The last exchange of an epoch may come after fewer steps.",
             {.atLeast = 1, .atMost = 1 << 20}, 10))),
         movingRate(reader.maybeReal("moving_rate",
-            "For `easgd`: the share of the distance between a worker's values and the servers' by "
-            "which an exchange moves both towards each other. Default: 0.9 / workers, at most 0.5.",
+            "For `easgd`: in an exchange, the parameters of the worker and those of the servers "
+            "each move towards the other by this share of their distance. Default: 0.9 / workers, "
+            "at most 0.5.",
             {.above = 0, .atMost = 0.5})) {}
 
   Rounds rounds(uint workers) const override {

@@ -10,7 +10,7 @@ namespace {
 
 double readOuterRate(configs::Reader& reader, double paper) {
   return reader.real("learning_rate",
-      "What the difference between the mean and the values of the servers is multiplied by.",
+      "The difference between the mean and the servers' parameters is multiplied by this number.",
       {.above = 0}, paper);
 }
 
@@ -30,21 +30,21 @@ OuterConfig readBlockMomentum(configs::Reader& reader) {
 OuterConfig readNesterov(configs::Reader& reader) {
   double rate = readOuterRate(reader, 0.7);
   auto momentum = reader.real("momentum",
-      "The momentum is a decaying sum of these differences. This is the share of it that each "
-      "update keeps.",
+      "The momentum is a decaying sum of these differences. Each update keeps this share of it.",
       {.atLeast = 0, .below = 1}, 0.9);
   return {OuterConfig::NESTEROV, rate, momentum};
 }
 
 constexpr configs::Kind<OuterConfig> OUTERS[] = {
-    {"average", "The mean itself (local SGD: Stich 2018, arXiv 1805.09767).", readAverage},
+    {"average", "The mean becomes the new parameters (local SGD: Stich 2018, arXiv 1805.09767).",
+        readAverage},
     {"block_momentum",
-        "The change of the mean gets a momentum (BMUF: Chen and Huo 2016): v ← momentum · v + "
-        "learning_rate · (mean - values); values ← values + v.",
+        "Adds a momentum to the change of the parameters w (BMUF: Chen and Huo 2016): v ← momentum "
+        "· v + learning_rate · (mean - w); w ← w + v.",
         readBlockMomentum},
     {"nesterov",
-        "SGD with Nesterov's momentum, whose gradient is values - mean (DiLoCo: Douillard et al. "
-        "2023, arXiv 2311.08105).",
+        "SGD with Nesterov's momentum. The difference between the servers' parameters and the mean "
+        "takes the place of the gradient (DiLoCo: Douillard et al. 2023, arXiv 2311.08105).",
         readNesterov},
 };
 
@@ -53,11 +53,12 @@ public:
   LocalSgdMode(const ModeRow& row, configs::Reader& reader)
       : Mode(row),
         steps(uint(reader.integer("local_steps",
-            "For `local_sgd`: how many steps a worker makes between two means. Before the mean at "
-            "the end of an epoch, they may be fewer.",
+            "For `local_sgd`: how many steps each worker makes before the next mean. Before the "
+            "mean at the end of an epoch, there may be fewer.",
             {.atLeast = 1, .atMost = 1 << 20}, 16))),
         outer(reader.kind("outer",
-            "For `local_sgd`: what the servers do with the mean of all workers' values.",
+            "For `local_sgd`: how the servers derive new parameters from the mean of all workers' "
+            "parameters.",
             kj::arrayPtr(OUTERS, kj::size(OUTERS)), "average")) {}
 
   Rounds rounds(uint workers) const override {

@@ -26,41 +26,43 @@ constexpr ModeRow ROWS[] = {
         "`dist_sync` with one worker.",
         Shards::IN_WORKER, false, nullptr, readSyncMode},
     {"device",
-        "As `local`, with several devices: their gradients are added in the order of "
+        "Like `local`, but with several devices: their gradients are added in the order of "
         "`cluster.devices`. The sums are those of `dist_sync` with one worker per device.",
         Shards::IN_WORKER, true, nullptr, readSyncMode},
     {"dist_sync",
         "Each round adds one gradient from every worker, in rank order, and updates the parameters "
-        "once. Every worker computes its next step on the values after this round. A worker adds "
-        "the gradients of its devices, in their order, before it pushes.",
+        "once. Every worker computes its next step with the parameters after this update. A worker "
+        "with several devices first adds the gradients of its devices, in their order.",
         Shards::IN_SERVERS, true, DIST_SYNC_KEYS, readSyncMode},
     {"dist_async",
-        "Every gradient is applied by itself as it arrives. A worker computes on values that "
-        "include at least all gradients that it has pushed itself.",
+        "Every gradient is applied by itself when it arrives. The parameters with which a worker "
+        "computes include at least all gradients that this worker has pushed.",
         Shards::IN_SERVERS, true, DIST_ASYNC_KEYS, readAsyncMode},
     {"dist_ssp",
-        "Every gradient is applied as it arrives, divided by the number of workers. A worker "
-        "continues when the slowest one is at most `staleness` steps behind it. A staleness of 0 "
+        "Every gradient is divided by the number of workers, and applied when it arrives. A worker "
+        "waits while the slowest worker is more than `staleness` steps behind it. A staleness of 0 "
         "gives `dist_sync`.",
         Shards::IN_SERVERS, true, DIST_SSP_KEYS, readAsyncMode},
     {"dc_asgd",
-        "As `dist_async`, but the server first corrects each gradient for the updates since the "
-        "values that the gradient was computed on. The server keeps these values for every worker.",
+        "Like `dist_async`, but the server first corrects each gradient for the updates that were "
+        "made after the worker had fetched its parameters. For this, the server keeps a copy of "
+        "these parameters for every worker.",
         Shards::IN_SERVERS, true, DC_ASGD_KEYS, readAsyncMode},
     {"local_sgd",
-        "A worker makes `local_steps` steps by itself, with its own optimizer. Then the servers "
-        "take the mean of all workers' values, or continue from it as `outer` says. All workers "
-        "continue with the result. An epoch ends with such a mean.",
+        "Each worker makes `local_steps` steps by itself, with its own optimizer. Then the servers "
+        "compute the mean of all workers' parameters, and derive new parameters from it as `outer` "
+        "says. All workers continue with the result. Every epoch ends with such a mean.",
         Shards::IN_SERVERS, true, LOCAL_SGD_KEYS, readLocalSgdMode},
     {"easgd",
-        "Elastic averaging: every worker trains its own values. After every `period_steps` steps "
-        "its values and the servers' move towards each other by `moving_rate`. Nobody waits for "
-        "others. The servers' values are validated and saved.",
+        "Elastic averaging: every worker trains its own parameters. After every `period_steps` "
+        "steps, its parameters and those of the servers move towards each other by `moving_rate`. "
+        "No worker waits for another. The parameters of the servers are validated and saved.",
         Shards::IN_SERVERS, true, EASGD_KEYS, readEasgdMode},
     {"allreduce",
         "`dist_sync` without servers: every worker holds a share of the parameters. For this "
         "share, it adds the gradients of all workers in rank order, makes the update, and sends "
-        "the new values to all workers. The results have the same bits as those of `dist_sync`.",
+        "the new values to all workers. The results are the same, to the last bit, as those of "
+        "`dist_sync`.",
         Shards::IN_EVERY_WORKER, true, ALLREDUCE_KEYS, readSyncMode},
 };
 
@@ -127,15 +129,16 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
   auto sliceBytes = reader.integer("slice_bytes",
       "The size of the largest slice of a parameter array. A slice is sent and updated as a whole. "
       "Small models are cut into smaller slices, so that the servers can share them evenly. On "
-      "links of 1 Gbit/s and less, 32768 is better: slices that the next step needs first then "
-      "wait for shorter ones that are already being sent.",
+      "links of 1 Gbit/s and less, 32768 is better: a slice that the next step needs early then "
+      "waits less long for slices that are already being sent.",
       {.atLeast = 4096, .atMost = 256 << 20}, 1 << 20);
   config.slice_bytes = uint64_t(sliceBytes);
   config.placement =
       &reader.choose("placement", "How slices are assigned to servers.", PLACEMENTS, "balanced");
   if (config.exchanges() || reader.isManual()) {
-    config.transport = &reader.choose(
-        "transport", "How workers reach servers. Never changes a result.", TRANSPORTS, "auto");
+    config.transport = &reader.choose("transport",
+        "How workers and servers exchange gradients and parameters. Does not change results.",
+        TRANSPORTS, "auto");
   }
   return config;
 }

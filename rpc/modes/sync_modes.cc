@@ -16,10 +16,12 @@ struct AggregateFrom {
 
 // The first is the default.
 constexpr AggregateFrom AGGREGATE_FROM[] = {
-    {"distinct", "Of different workers: those that push first in the round.", Rounds::FIRST},
+    {"distinct", "The gradients of different workers: those that push first in the round.",
+        Rounds::FIRST},
     {"any",
-        "Of any workers. If there are fewer workers than gradients in a round, a worker pushes "
-        "more than once per round. The rule of TensorFlow's SyncReplicasOptimizer.",
+        "The gradients of any workers. If there are fewer workers than gradients in a round, a "
+        "worker pushes more than once per round. This is the rule of TensorFlow's "
+        "SyncReplicasOptimizer.",
         Rounds::ANY},
 };
 
@@ -36,8 +38,8 @@ constexpr UpdatePlace UPDATE_PLACES[] = {
         false},
     {"worker",
         "Every worker updates all parameters with the sum that the server sends, and keeps the "
-        "whole state of the optimizer. The parameters have the same bits as with `server`. A round "
-        "must take a push of every worker.",
+        "whole state of the optimizer. The parameters have the same bits as with `server`. Every "
+        "round must take one push of each worker.",
         true},
 };
 
@@ -84,8 +86,8 @@ public:
     KJ_IF_MAYBE(n, aggregate) {
       if (*n > workers && counted == Rounds::FIRST) {
         reader.error("kvstore.aggregate",
-            kj::str("a round of ", *n, " different workers would wait forever: cluster.workers is ",
-                workers),
+            kj::str("a round of ", *n,
+                " different workers would never be complete: cluster.workers is ", workers),
             "make cluster.workers larger, or write aggregate_from = \"any\"",
             {"kvstore.aggregate_from"_kj, "cluster.workers"_kj});
       }
@@ -100,9 +102,9 @@ public:
 private:
   void readAggregate(configs::Reader& reader) {
     auto n = reader.maybeInteger("aggregate",
-        "For `dist_sync`: how many gradients make a round. If this is less than the number of "
-        "workers, the gradients of the slowest ones come too late: they are dropped, and the log "
-        "counts them. Default: one gradient from every worker.",
+        "For `dist_sync`: how many gradients form a round. If there are more workers than that, "
+        "the gradients of the slowest workers come too late: they are dropped, and the log counts "
+        "them. Default: one gradient from every worker.",
         {.atLeast = 1, .atMost = 4096});
     aggregate = n.map([](int64_t n) { return uint(n); });
     if (aggregate == nullptr && reader.has("aggregate_from")) {

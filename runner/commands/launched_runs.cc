@@ -11,6 +11,7 @@
 #include "configs/language/failure.h"
 #include "runner/launch/slurm_queue.h"
 #include "runner/logs/run_record.h"
+#include "runner/logs/run_tree.h"
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
 #include "runner/tables/run_tables.h"
@@ -18,9 +19,6 @@
 namespace runner {
 
 namespace {
-
-// Runs are at most as deep as runs/<name>/<settings>/<n>.
-constexpr uint DEPTH_MAX = 4;
 
 bool exists(kj::StringPtr path) {
   return ::access(path.cStr(), F_OK) == 0;
@@ -39,19 +37,6 @@ kj::Maybe<RunFolder> lastRunIn(kj::StringPtr parent) {
   RunFolder folder{kj::str(parent, "/", static_cast<const char*>(name))};
   if (!exists(folder.path)) return nullptr;
   return kj::mv(folder);
-}
-
-void find(kj::StringPtr path, uint depth, kj::FunctionParam<void(kj::StringPtr)>& leftOut,
-    kj::Vector<RunFolder>& found) {
-  for (auto& name: foldersAndLinksIn(path)) {
-    RunFolder below{kj::str(path, "/", name)};
-    bool isRun = exists(below.events());
-    auto next = kj::str(below.path);
-    if (isHeld(below) || isQueued(below)) found.add(kj::mv(below));
-    if (isRun || depth == DEPTH_MAX) continue;
-    auto look = [&]() { find(next, depth + 1, leftOut, found); };
-    KJ_IF_MAYBE(e, kj::runCatchingExceptions(look)) leftOut(reasonOf(*e));
-  }
 }
 
 int codeOf(RunRecord::State state) {
@@ -111,9 +96,13 @@ bool isQueued(const RunFolder& folder) {
 }
 
 kj::Array<RunFolder> foldersAtWork(
-    kj::StringPtr runs, kj::FunctionParam<void(kj::StringPtr reason)> leftOut) {
+    kj::StringPtr runs, kj::FunctionParam<void(kj::StringPtr reason)> leaveOut) {
   kj::Vector<RunFolder> found;
-  if (exists(runs)) find(runs, 1, leftOut, found);
+  auto visit = [&](kj::StringPtr path, kj::StringPtr, bool) {
+    RunFolder folder{kj::str(path)};
+    if (isHeld(folder) || isQueued(folder)) found.add(kj::mv(folder));
+  };
+  if (exists(runs)) visitRunTree(runs, visit, kj::mv(leaveOut));
   return found.releaseAsArray();
 }
 

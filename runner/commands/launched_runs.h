@@ -24,10 +24,10 @@ bool isSweep(const RunFolder& folder);
 // in the queue, Slurm may have removed it, or it may have failed: only Slurm knows which.
 bool isQueued(const RunFolder& folder);
 // Returns the folders below `runs` that a process has locked, and those of queued runs. Sweeps come
-// before their runs. Links are left out. Calls `leftOut` with the reason for each folder below
-// `runs` that cannot be read. Throws if `runs` cannot be read.
+// before their runs. Calls `leaveOut` with the reason for each folder below `runs` that cannot be
+// read. Throws if `runs` cannot be read.
 kj::Array<RunFolder> foldersAtWork(
-    kj::StringPtr runs, kj::FunctionParam<void(kj::StringPtr reason)> leftOut);
+    kj::StringPtr runs, kj::FunctionParam<void(kj::StringPtr reason)> leaveOut);
 
 // How a run or a sweep ended.
 struct LaunchEnd {

@@ -90,7 +90,9 @@ kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr 
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto parent = kj::str(runs, "/", experiment.name);
   if (::access(parent.cStr(), F_OK) != 0 && errno == ENOENT) return nullptr;
-  auto names = foldersAndLinksIn(parent);
+  auto names = KJ_MAP(folder, foldersAndLinksIn(parent)) {
+    return kj::mv(folder.name);
+  };
   // The runs of sweeps have names. They count as older than all runs that have numbers, because a
   // sweep continues its runs itself.
   std::stable_partition(names.begin(), names.end(), [](kj::StringPtr name) {

@@ -483,10 +483,11 @@ kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedRuns& all) {
     return kj::mv(newest->folder);
   }
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
-  tell(isFolder(kj::str(runs, "/", name)) ? kj::str("no run in ", runs, "/", name,
-                                                " is of this experiment: they had other values, "
-                                                "or have not begun. A new run begins")
-                                          : kj::str("this experiment has no run yet: it begins"));
+  tell(folderIdentity(kj::str(runs, "/", name)) != nullptr
+           ? kj::str("no run in ", runs, "/", name,
+                 " is of this experiment: they had other values, "
+                 "or have not begun. A new run begins")
+           : kj::str("this experiment has no run yet: it begins"));
   return nullptr;
 }
 

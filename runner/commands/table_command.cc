@@ -41,7 +41,8 @@ kj::Array<ReportedRun> readRuns(
   };
   for (auto& folder: named) {
     kj::Array<FoundRun> runs;
-    orLeaveOut([&]() { runs = findRuns(folder); });
+    auto leaveOut = [&](kj::StringPtr reason) { errors.add(kj::str(reason)); };
+    orLeaveOut([&]() { runs = findRuns(folder, leaveOut); });
     for (auto& each: runs) {
       // A run may be found below several of the named folders.
       auto& label = named.size() > 1 ? each.folder : each.label;

@@ -9,9 +9,8 @@ AshaConfig AshaConfig::read(configs::Reader& reader) {
   config.firstEpoch = reader.integer("first_epoch",
       "The first epoch after which a run can be stopped.", {.atLeast = 1, .atMost = 1000000}, 1);
   config.keepOneIn = reader.integer("keep_one_in",
-      "A run continues after a check if it is among the best 1 / keep_one_in of the runs that have "
-      "reached this check so far. Each check comes at keep_one_in times the epoch of the one "
-      "before.",
+      "At each check, the best 1 / keep_one_in of the runs that have reached this check so far "
+      "continue. The epoch of each check is keep_one_in times that of the check before.",
       {.atLeast = 2, .atMost = 1000}, 3);
   return config;
 }

@@ -18,12 +18,13 @@ CheckpointConfig CheckpointConfig::read(configs::Reader& reader) {
       {.atLeast = 1, .atMost = 1ll << 40});
   config.every_steps = steps.map([](int64_t n) { return uint64_t(n); });
   config.keep = uint(reader.integer("keep",
-      "How many checkpoints stay on disk. If the newest one is damaged, the one before is used.",
+      "How many of the newest checkpoints stay on the disk. If the newest one is damaged, "
+      "`--resume` uses the one before it.",
       {.atLeast = 1, .atMost = 1000}, 2));
   config.keepBest = reader.flag("keep_best",
       "Keeps the weights of the epoch with the best validation accuracy as best.safetensors in the "
-      "run's folder, in addition to those of the last epoch. Of equally good epochs, the first one "
-      "counts.",
+      "run's folder, in addition to those of the last epoch. Of several equally good epochs, the "
+      "first one counts.",
       false);
   return config;
 }

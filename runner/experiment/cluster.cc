@@ -20,10 +20,9 @@ constexpr LauncherKind LAUNCHERS[] = {
         "tests.",
         LauncherKind::INLINE, false},
     {"ssh",
-        "On the machines of `hosts`, by the system's ssh with its settings and keys. The "
-        "coordinator "
-        "runs on the machine of `runner run`. This program and the experiment are copied to hosts "
-        "that do not have them.",
+        "On the machines of `hosts`, through the system's ssh, with its settings and keys. The "
+        "coordinator runs on the machine of `runner run`. This program and the experiment are "
+        "copied to hosts that do not have them.",
         LauncherKind::SSH, true, LauncherKind::REQUIRED},
     {"manual",
         "By hand: `runner run` starts the coordinator, prints the command for each other role, and "
@@ -45,12 +44,14 @@ constexpr LauncherKind LAUNCHERS[] = {
 };
 
 constexpr InstructionSetKind INSTRUCTION_SETS[] = {
-    {"auto", "The best that the hosts of all workers have. The run's experiment.toml names it."},
+    {"auto",
+        "The best instructions that the hosts of all workers have. The run's experiment.toml names "
+        "them."},
     {"avx2", "AVX2, also on processors that have AVX-512."},
-    {"avx512", "AVX-512. Hosts without it are refused."},
+    {"avx512", "AVX-512. Workers on hosts without AVX-512 are refused."},
     {"avx512_amx",
         "AVX-512, and AMX for `bf16` with batches of at least 8 images per device. Hosts without "
-        "AMX compute the same bits, but several times as slowly."},
+        "AMX compute the same bits, but take several times as long."},
 };
 
 constexpr LossPolicy LOSS_POLICIES[] = {
@@ -58,29 +59,31 @@ constexpr LossPolicy LOSS_POLICIES[] = {
         false},
     {"restart",
         "All roles are started again, and continue from the newest checkpoint. In synchronous "
-        "modes, the results are those of a run without the loss. With launcher `ssh`, the roles of "
-        "a lost host are started on other hosts of `hosts`. If the run is lost five times in a row "
-        "without any progress, it ends. A worker whose GPU fails counts as lost. A role that fails "
-        "by itself, for example because a disk is full, ends the job in any case.",
+        "modes, the results are the same as if no role had been lost. With launcher `ssh`, the "
+        "roles of a host that is gone are started on other hosts of `hosts`. The run ends if roles "
+        "are lost five times in a row without any progress. A worker whose GPU fails counts as "
+        "lost. A role that stops with an error, for example because a disk is full, is not a lost "
+        "role: it ends the job.",
         true, false},
     {"continue",
-        "If a worker is lost, the others continue without it. The launcher starts another one in "
-        "its place, which joins between two steps, or in asynchronous modes between two epochs. A "
-        "worker that receives SIGTERM ends its step and leaves, and the others continue in the "
-        "same way. A loss costs no step, but the results are not those of a run without the loss: "
-        "see docs/reliability.md. If a server or the coordinator is lost, or fewer than "
-        "`elastic.min` workers would be left, all roles are started again as with `restart`. For "
-        "launchers `local` and `ssh`, and modes `dist_sync`, `dist_async`, `dist_ssp` and "
-        "`dc_asgd`.",
+        "If a worker is lost, the others continue without it. The launcher starts a new worker in "
+        "its place. The new worker joins between two steps, and in asynchronous modes not before "
+        "the others have trained on the records of the lost worker. A worker that receives SIGTERM "
+        "finishes its step and leaves, and the others continue in the same way. No step is "
+        "repeated, but the results differ from those of a run without lost workers: see "
+        "[docs/reliability.md](../docs/reliability.md#continuing-without-a-lost-worker). If a "
+        "server or the coordinator is lost, or fewer than `elastic.min` workers would be left, all "
+        "roles are started again, as with `restart`. For launchers `local` and `ssh`, and modes "
+        "`dist_sync`, `dist_async`, `dist_ssp` and `dc_asgd`.",
         true, true},
 };
 
 // Reads 7000, "7000" or "7000-7031".
 rpc::PortRange readPorts(configs::Reader& reader) {
   auto text = reader.maybeTextOrInteger("port",
-      "The TCP ports that roles listen on: `7000` or a range such as `\"7000-7031\"`, for "
-      "machines with a firewall. Each role takes the first free one. A machine needs one port for "
-      "the coordinator and one for each server on it, or in `allreduce` one for each worker on it. "
+      "The TCP ports that roles listen on: `7000` or a range such as `\"7000-7031\"`, for machines "
+      "with a firewall. Each role uses the first free port. A machine needs one port for the "
+      "coordinator and one for each server on it, or in `allreduce` one for each worker on it. "
       "Default: the system chooses.");
   KJ_IF_MAYBE(word, text) {
     KJ_IF_MAYBE(ports, rpc::parsePorts(*word)) return *ports;
@@ -201,11 +204,12 @@ uint ClusterConfig::serversOfProcess(uint first) const {
 ElasticConfig ElasticConfig::read(configs::Reader& reader, uint workers) {
   ElasticConfig config;
   config.min = reader.integer("min",
-      "If fewer workers would be left, the job starts again from the newest checkpoint.",
+      "The fewest workers with which the job continues. With fewer, all roles are started again "
+      "from the newest checkpoint.",
       {.atLeast = 1, .atMost = 4096}, 1);
   auto max = reader.maybeInteger("max",
-      "The most workers that the job may have. Default: `workers`. A larger number lets `runner "
-      "scale` add workers.",
+      "The largest number of workers that the job may have. Default: `workers`. A larger number "
+      "lets `runner scale` add workers.",
       {.atLeast = 1, .atMost = 4096});
   config.max = max.map([](int64_t n) { return uint(n); }).orDefault(workers);
   if (config.min > workers && reader.isRight("min")) {
@@ -230,9 +234,8 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
       "servers, otherwise 0.",
       {.atLeast = 0, .atMost = 1024}, kvstore.hasServers() ? 1 : 0);
   auto shared = reader.maybeInteger("servers_per_process",
-      "Number of servers that share a process, each in its own thread. For a machine with spare "
-      "cores. Does not change results. Default: each server has a process of its "
-      "own.",
+      "Number of servers that share a process, each in its own thread. For machines with spare "
+      "cores. Does not change results. Default: each server has its own process.",
       {.atLeast = 1, .atMost = 1024});
   // Roles that are threads share a process anyway.
   bool apart = config.launcher->word == LauncherKind::INLINE || shared == nullptr;
@@ -248,17 +251,17 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.devices = reader.texts("devices",
       "The devices of each worker. Each of `\"cpu\"`, `\"cpu:1\"`, … computes with its own "
       "`threads_per_worker` threads. `\"cuda:N\"` is a GPU: see `runner devices`. A worker divides "
-      "its batch into equal slices, one per device; the last device takes the rest. Batch norm "
-      "covers one slice. Several devices need a `kvstore.mode` other than `local`. With launcher "
-      "`local`, all workers use the same GPUs. With `slots` in `hosts`, the first worker of a host "
-      "uses the GPUs named here, and each further worker uses the next GPUs, as many again.",
+      "its batch into equal parts, one per device. The last device also gets the rest. Batch norm "
+      "is computed over the part of one device. Several devices need a `kvstore.mode` other than "
+      "`local`. With launcher `local`, all workers use the same GPUs. With `slots` in `hosts`, the "
+      "first worker of a host uses the GPUs named here, and each further worker uses the next "
+      "ones, the same number per worker.",
       ONE_DEVICE);
   config.devicesSpan = reader.span("devices");
   auto& set = reader.choose("instruction_set",
       "The instructions that all workers use on processors. The bits of the weights depend on "
-      "them. "
-      "Because all workers use the same ones, hosts with different processors give the same bits "
-      "as equal hosts.",
+      "them. Because all workers use the same ones, hosts with different processors give the same "
+      "bits as identical hosts.",
       kj::arrayPtr(INSTRUCTION_SETS, kj::size(INSTRUCTION_SETS)), AUTO_INSTRUCTION_SET);
   config.instructionSet = set.name;
   config.onLoss = &reader.choose("on_loss", "What happens when a role is lost.",
@@ -274,8 +277,8 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
     }
   }
   config.ssh = readCommand(reader, "ssh",
-      "The command of launcher `ssh`, which may have options: `\"ssh -i ~/key\"`. Its "
-      "words are divided as a shell does it, with quotes, backslashes and `~`. Nothing else is "
+      "The command of launcher `ssh`, which may have options: `\"ssh -i ~/key\"`. The command is "
+      "split into words as in a shell, with quotes, backslashes and `~`. Nothing else is "
       "expanded.");
   config.ports = readPorts(reader);
   config.hosts = readHosts(reader);
@@ -289,30 +292,30 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   readKubernetes(config, reader);
   config.tls = reader.flag("tls",
       "Encrypts all TCP connections of the job (TLS 1.3). The keys come from the job's secret, so "
-      "there are no certificates. Without it, the proof of the secret keeps strangers out, but not "
-      "someone on the path between two hosts. Does not change results.",
+      "there are no certificates. Without TLS, strangers cannot join the job, but whoever controls "
+      "the network between two hosts can read and change the data. Does not change results.",
       false);
   config.mpirun = readCommand(reader, "mpirun",
-      "The command of launcher `mpi`, which may have options. It is divided into words as `ssh` "
-      "is.");
+      "The command of launcher `mpi`, which may have options. It is split into words in the same "
+      "way as `ssh`.");
   config.startTimeout_s = reader.integer("start_timeout_s",
       "Seconds within which all roles must join. Otherwise the job fails, and the message names "
       "the missing roles.",
       {.atLeast = 1, .atMost = 86400}, START_TIMEOUT_S);
   config.silenceTimeout_s = reader.integer("silence_timeout_s",
-      "A role counts as lost if its io thread is silent for this many seconds. Time in which the "
-      "whole job is stopped does not count, and a long step is not silence. A server that computes "
-      "a single update for this long does count as silent, for example with muon and a very large "
-      "weight. If a worker's connection to a server carries nothing for half of this time, the "
-      "worker makes a new connection. If it then cannot reach the server for the whole time, the "
-      "server counts as lost.",
+      "A role counts as lost if it sends nothing for this many seconds. Its io thread sends "
+      "heartbeats, also during long steps. One exception: a server that computes a single update "
+      "for this long counts as lost, for example with muon and a very large weight. Time in which "
+      "the whole job is stopped does not count. If a worker's connection to a server carries "
+      "nothing for half of this time, the worker reconnects. If it cannot reach the server for the "
+      "whole time, the server counts as lost.",
       {.atLeast = 1, .atMost = 3600}, SILENCE_TIMEOUT_S);
   config.stallTimeout_s = reader.integer("stall_timeout_s",
       "A worker counts as lost if it reads or computes for this many seconds without finishing a "
       "piece of its work: opening the data, preparing its devices, reading a batch, a layer's "
-      "forward or backward pass, a batch of a validation. In that case, its GPU or the file system "
-      "of its images hangs. Time in which it waits for other roles does not count. With 0, the job "
-      "waits for such a worker forever.",
+      "forward or backward pass, a batch of a validation. The usual cause is that its GPU, or the "
+      "file system with its images, hangs. Time in which the worker waits for other roles does not "
+      "count. With 0, there is no limit.",
       {.atLeast = 0, .atMost = 86400}, 600);
   return config;
 }

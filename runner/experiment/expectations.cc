@@ -25,17 +25,17 @@ constexpr ExpectedFigure FIGURES[] = {
 Expectation readExpectation(configs::Reader& reader, const ExpectedFigure& figure) {
   Expectation result;
   result.figure = &figure;
-  KJ_IF_MAYBE(epoch,
-      reader.maybeInteger("epoch", "The epoch that the figure is taken from. Default: the last.",
-          {.atLeast = 1, .atMost = 1000000})) {
+  KJ_IF_MAYBE(epoch, reader.maybeInteger("epoch",
+                         "The epoch from which the figure is taken. Default: the last one.",
+                         {.atLeast = 1, .atMost = 1000000})) {
     result.epoch = uint(*epoch);
   }
   result.atLeast =
       reader.maybeReal("at_least", "The smallest allowed figure.", {.atMost = figure.atMost});
   result.atMost = reader.maybeReal("at_most", "The largest allowed figure.", {.atLeast = 0});
   result.withinOfFirstRun = reader.maybeReal("within_of_first_run",
-      "Largest allowed distance from the same figure of the sweep's first run. Without a sweep it "
-      "has no effect.",
+      "Largest allowed distance from the same figure of the first run of the sweep. Has no effect "
+      "without a sweep.",
       {.atLeast = 0});
   result.withinOfFirstEpoch = reader.maybeReal("within_of_first_epoch",
       "Largest allowed distance from the same figure after epoch 1.", {.atLeast = 0});

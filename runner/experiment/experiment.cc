@@ -9,13 +9,13 @@ namespace runner {
 Experiment Experiment::read(configs::Reader& reader) {
   Experiment experiment;
   experiment.name = reader.text("name",
-      "Names the folder of the runs. At most 100 letters, digits, `_`, `-` and `.`, starting with "
-      "a letter or digit.");
+      "Name of the experiment, and of the folder with its runs. At most 100 letters, digits, `_`, "
+      "`-` and `.`, starting with a letter or digit.");
   experiment.data = reader.section("data",
       "Which records are read, how many per step, and how images are augmented.",
       io::DataConfig::read);
   experiment.model = reader.section("model",
-      "The network, by name or layer by layer, and how its parameters start.",
+      "The network, by name or layer by layer, and the initial values of its parameters.",
       [&](configs::Reader& section) {
         auto model = nn::ModelConfig::read(section);
         experiment.start = StartWeights::read(section);
@@ -32,13 +32,14 @@ Experiment Experiment::read(configs::Reader& reader) {
       [&](configs::Reader& section) { return ClusterConfig::read(section, experiment.kvstore); });
   experiment.log = reader.section("log", "What is logged, and how often.", LogConfig::read);
   experiment.checkpoint = reader.section("checkpoint",
-      "When a run is saved, so that `runner run --resume` can continue it after a break. Does not "
-      "change results.",
+      "When a run is saved, so that `runner run --resume` can continue it after an interruption. "
+      "Does not change results.",
       CheckpointConfig::read);
-  KJ_IF_MAYBE(expectations, reader.maybeSection("expect",
-                                "What a run must reach. A missed expectation is reported and makes "
-                                "the exit code 3. It does not change the run.",
-                                readExpectations)) {
+  KJ_IF_MAYBE(expectations,
+      reader.maybeSection("expect",
+          "What a run must reach. If a run misses an expectation, `runner` reports this and ends "
+          "with exit code 3. Expectations do not change a run.",
+          readExpectations)) {
     experiment.expectations = kj::mv(*expectations);
   }
   experiment.published = reader.maybeSection("published",
@@ -47,17 +48,17 @@ Experiment Experiment::read(configs::Reader& reader) {
       Published::read);
 
   experiment.continued = reader.maybeSection("continued",
-      "Where a run stood when `runner run --resume` went on with another number of workers, at the "
-      "end of an epoch. `--resume` writes this section into the experiment.toml of the run. Leave "
-      "it out of other files.",
+      "Where a run stood when `runner run --resume` continued it with another number of workers, "
+      "at the end of an epoch. `--resume` writes this section into the experiment.toml of the run. "
+      "Leave it out of other files.",
       Continued::read);
 
   // loadRuns() reads [sweep] and replaces values of the file by those of each run. Here it is read
   // for the reference.
   reader.maybeSection("sweep",
-      "Makes the file stand for many runs. There is one run for every combination of the values of "
-      "`grid`, with each row of `zip` and each draw. Each run has its own folder, "
-      "runs/<name>/<settings>-<digest>. Finished runs are not run again.",
+      "Turns the file into many runs: one for every combination of the values of `grid`, with "
+      "every row of `zip` and every draw. Each run has its own folder, "
+      "runs/<name>/<settings>-<digest>. Finished runs are not repeated.",
       SweepConfig::read);
 
   auto letter = [](char c) {

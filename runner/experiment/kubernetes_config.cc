@@ -73,13 +73,13 @@ KubernetesConfig KubernetesConfig::read(configs::Reader& reader) {
       "The Secret whose key `secret` holds the job's secret, 64 hexadecimal digits.",
       "runner-secret");
   checkName(reader, "secret", config.secret);
-  config.runs = reader.text(
-      "runs", "The PersistentVolumeClaim for the folders of runs: the coordinator writes there.");
+  config.runs = reader.text("runs",
+      "The PersistentVolumeClaim for the folders of runs, to which the coordinator writes.");
   checkName(reader, "runs", config.runs);
   config.data = reader.maybeText("data",
       "The PersistentVolumeClaim with the data sets, which all pods read. It is mounted at the "
-      "path `data.source`. Without `data.source`, the pods find it by their variable "
-      "`RUNNER_DATASETS`. Default: each pod fetches the data set.");
+      "path `data.source`. Without `data.source`, the variable `RUNNER_DATASETS` of the pods names "
+      "the path. Default: each pod fetches the data set.");
   KJ_IF_MAYBE(claim, config.data) checkName(reader, "data", *claim);
   config.memory = reader.maybeText("memory",
       "The memory of each server and worker, such as `\"4Gi\"`. Default: no request and no limit.");
@@ -98,7 +98,7 @@ KubernetesConfig KubernetesConfig::read(configs::Reader& reader) {
   }
   kj::Vector<Label> labels;
   for (auto& each: reader.texts("node_selector",
-           "Labels of the nodes that take the pods, such as `[\"disktype=ssd\"]`.")) {
+           "Labels that a node must have to run the pods, such as `[\"disktype=ssd\"]`.")) {
     auto refuse = [&](kj::StringPtr what, kj::StringPtr help) {
       reader.error("node_selector", kj::str("`", each, "`", what), help);
     };

@@ -7,7 +7,7 @@ LogConfig LogConfig::read(configs::Reader& reader) {
   config.style = &reader.choose(
       "style", "The format of the lines in log.txt.", LOG_STYLES, kj::StringPtr("mxnet"));
   config.every = reader.integer("every",
-      "Number of steps between two speed lines of a worker. Default: the number of the system "
+      "Number of steps between two speed lines of a worker. By default, as many as in the system "
       "whose lines `style` imitates.",
       {.atLeast = 1, .atMost = 1000000000}, config.style->every);
   config.tensorboard = reader.flag("tensorboard",

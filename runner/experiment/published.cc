@@ -71,14 +71,15 @@ PublishedFigures readFigures(configs::Reader& reader) {
       "The runs that the row applies to, as dotted keys with their values: `{ \"cluster.workers\" "
       "= 2 }`. Default: all runs."));
   row.where = where.releaseAsArray();
-  KJ_IF_MAYBE(epoch,
-      reader.maybeInteger("epoch",
-          "The epoch after which the figures were taken. If `step` is absent too: at the end.",
-          {.atLeast = 1, .atMost = 1000000})) {
+  KJ_IF_MAYBE(epoch, reader.maybeInteger("epoch",
+                         "The epoch after which the figures were taken. Without `epoch` and "
+                         "`step`, they were taken at the end.",
+                         {.atLeast = 1, .atMost = 1000000})) {
     row.epoch = uint(*epoch);
   }
   KJ_IF_MAYBE(step,
-      reader.maybeInteger("step", "The update of the whole job after which the figures were taken.",
+      reader.maybeInteger("step",
+          "The number of updates of the whole job after which the figures were taken.",
           {.atLeast = 1})) {
     row.step = uint64_t(*step);
   }

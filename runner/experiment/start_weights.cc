@@ -14,17 +14,18 @@ namespace runner {
 kj::Maybe<StartWeights> StartWeights::read(configs::Reader& reader) {
   StartWeights start;
   auto path = reader.maybePath("weights",
-      "Trained weights to start from, in place of initial values: a file (.safetensors, or .params "
-      "of MXNet), or the folder of a run, whose last weights are taken. Arrays are found by their "
-      "names: see docs/formats/weights.md. Every host of a worker needs the file at this path.",
+      "Trained weights with which the training starts, instead of initial values: a file "
+      "(.safetensors, or .params of MXNet), or the folder of a run, whose last weights are used. "
+      "Arrays are found by their names: see [docs/formats/weights.md](../docs/formats/weights.md). "
+      "Every host that runs a worker needs the file at this path.",
       true);  // each new run moves the link `last` to itself
   start.span = reader.span("weights");
   // The resolved experiment leaves the key out if the file does not have it.
   if (reader.isManual() || reader.has("skip")) {
     start.skip = reader.texts("skip",
-        "With `weights`: names of arrays that are not taken from the file but start from their "
-        "initial values, such as `fc*` for a head with other classes. `*` stands for any letters, "
-        "or none.");
+        "With `weights`: names of arrays that are not taken from the file and keep their initial "
+        "values, such as `fc*` for a last layer with other classes. `*` matches any characters, or "
+        "none.");
   }
   start.skipSpan = reader.span("skip");
   KJ_IF_MAYBE(own, path) {

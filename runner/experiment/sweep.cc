@@ -36,9 +36,10 @@ constexpr Scale SCALES[] = {{"linear", "Equal differences."}, {"log", "Equal rat
 
 constexpr configs::Kind<AshaConfig> STOPS[] = {
     {"asha",
-        "Asynchronous successive halving (Li et al. 2020). After each epoch first_epoch · "
-        "keep_one_in^k (k = 0, 1, 2, …), it stops every run whose validation accuracy is not among "
-        "the best 1/keep_one_in of the runs that have reached that epoch so far.",
+        "Asynchronous successive halving (Li et al. 2020). Each run is checked after the epochs "
+        "first_epoch · keep_one_in^k (k = 0, 1, 2, …). It is stopped unless its validation "
+        "accuracy is among the best 1 / keep_one_in of the runs that have reached this check so "
+        "far.",
         AshaConfig::read},
 };
 
@@ -295,27 +296,28 @@ SweepConfig SweepConfig::read(configs::Reader& reader) {
       "Runs every combination of the values of these dotted keys: `{ \"data.batch_size\" = [128, "
       "256], \"train.optimizer.learning_rate\" = { from = 0.01, to = 1, count = 5, scale = \"log\" "
       "} }`. Each key has a list of values or a range. The scale is `\"linear\"` (the default) or "
-      "`\"log\"`. If both ends are written as integers, all values are integers. The first key "
-      "changes slowest.");
+      "`\"log\"`. If both ends of a range are written as integers, all its values are integers. "
+      "The first key changes slowest.");
   config.zip = readKeys(reader, "zip",
-      "Keys whose values are used together: the first value of each key, then the second of each, "
-      "and so on. With `grid`, every combination of `grid` is run with each of these rows.");
+      "Keys whose values are used together. The first row has the first value of each key, the "
+      "second row has the second values, and so on. With `grid`, every combination of `grid` is "
+      "run with each row.");
   config.draw = readKeys(reader, "draw",
-      "Keys whose values are drawn at random, each from a list or from a range without `count`. "
-      "All values of a range are equally likely. With scale `\"log\"`, all logarithms are equally "
-      "likely. If two draws are equal, they make one run.");
+      "Keys whose values are drawn at random: each key from a list, or from a range without "
+      "`count`. All values of a range are equally likely. With scale `\"log\"`, all logarithms are "
+      "equally likely. Equal draws give only one run.");
   auto draws =
       reader.maybeInteger("draws", "Number of draws.", {.atLeast = 1, .atMost = int64_t(RUNS_MAX)});
   KJ_IF_MAYBE(n, draws) config.draws = *n;
   config.seed =
-      reader.integer("seed", "The drawn values are a function of this number.", {.atLeast = 0}, 1);
+      reader.integer("seed", "The drawn values depend only on this number.", {.atLeast = 0}, 1);
   auto parallel = reader.maybeInteger("parallel_runs",
       "Number of runs at the same time. Default: as many as there are cores for all their threads. "
-      "Does not change results, except the order in which `stop` sees them.",
+      "Does not change the results of a run, but can change which runs `stop` ends early.",
       {.atLeast = 1, .atMost = 1024});
   KJ_IF_MAYBE(n, parallel) config.parallelRuns = uint(*n);
-  config.stop = reader.maybeKind(
-      "stop", "When a run is stopped before its end.", kj::arrayPtr(STOPS, kj::size(STOPS)));
+  config.stop = reader.maybeKind("stop", "A rule by which runs are stopped before their end.",
+      kj::arrayPtr(STOPS, kj::size(STOPS)));
   if (!reader.isManual()) check(config, draws != nullptr, reader);
   return config;
 }

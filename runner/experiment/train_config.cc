@@ -12,32 +12,31 @@ constexpr LossReduction LOSS_REDUCTIONS[] = {
     {"mean", "The mean loss over the images of a round.", LossReduction::MEAN},
     {"sum",
         "The summed loss over the images of a worker's batch. A round takes the mean of its "
-        "pushes, as TensorFlow's SyncReplicasOptimizer does: W workers of `dist_sync` divide by W. "
-        "The sums of a worker's devices are added without a division.",
+        "pushes, as TensorFlow's SyncReplicasOptimizer does: with W workers of `dist_sync`, the "
+        "sum is divided by W. The sums of a worker's devices are added without a division.",
         LossReduction::SUM},
 };
 
 constexpr configs::Word<nn::Precision> PRECISIONS[] = {
     {"fp32", "float32 throughout.", nn::Precision::FP32},
     {"bf16",
-        "Activations and their gradients are rounded to bfloat16, as PyTorch's autocast does. "
-        "Sums of residual branches, and sums of gradients where several layers read one value, are "
-        "rounded after each addition. "
-        "Weights are rounded in convolutions that run on bfloat16 instructions, but not in those "
-        "computed with Winograd's algorithm or as matrix products. Parameters, their gradients, "
-        "sums within an op, batch statistics and the loss stay float32, and so do dense layers "
-        "without AMX. CPUs need AVX512_BF16. With AMX, all convolutions and dense layers run on "
-        "bfloat16 instructions.",
+        "Activations and their gradients are rounded to bfloat16, as PyTorch's autocast does. The "
+        "sums of residual branches are rounded after each addition, and so are the sums of "
+        "gradients where several layers use one value. Weights are rounded in convolutions that "
+        "run on bfloat16 instructions, but not in those computed with Winograd's algorithm or as "
+        "matrix products. Parameters, their gradients, sums within an op, batch statistics and the "
+        "loss stay float32. So do dense layers on processors without AMX. CPUs need AVX512_BF16. "
+        "With AMX, all convolutions and dense layers run on bfloat16 instructions.",
         nn::Precision::BF16},
     {"tf32",
-        "For GPUs only: float32, but convolutions and dense layers round their factors to TF32 (11 "
-        "bits).",
+        "For GPUs only: float32, but convolutions and dense layers round their operands to TF32 "
+        "(11 significant bits).",
         nn::Precision::TF32},
-    {"fp16", "For GPUs only: like bf16, with half precision. See `loss_scale`.",
+    {"fp16", "For GPUs only: like bf16, but with IEEE half precision. See `loss_scale`.",
         nn::Precision::FP16},
     {"auto",
         "For processors only: bf16 if all workers compute with AMX (`cluster.instruction_set`), "
-        "otherwise fp32. The run's experiment.toml says which.",
+        "otherwise fp32. The run's experiment.toml names the one that was used.",
         nn::Precision::AUTO},
 };
 
@@ -59,9 +58,9 @@ void readOfGpus(configs::Reader& reader, TrainConfig& config) {
   config.lossScale = LOSS_SCALE;
   if (reader.isManual() || reader.has("loss_scale")) {
     config.lossScale = reader.real("loss_scale",
-        "For `fp16`: the mean loss of a batch is multiplied by this, and the gradients of "
-        "parameters are divided by it again. Small gradients inside the network then do not become "
-        "0.",
+        "For `fp16`: the mean loss of a batch is multiplied by this number, and the gradients of "
+        "the parameters are divided by it. This keeps small gradients inside the network from "
+        "becoming 0.",
         {.above = 0}, LOSS_SCALE);
     if (!reader.isManual() && config.precision != nn::Precision::FP16) {
       reader.error("loss_scale", "only precision `fp16` has a `loss_scale`",
@@ -95,9 +94,9 @@ WeightAverageConfig WeightAverageConfig::read(configs::Reader& reader) {
 TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& conventions) {
   TrainConfig config;
   auto steps = reader.maybeInteger("steps",
-      "Number of updates after which the whole job ends, unless it reaches `epochs` earlier. In "
-      "dist_async every push is an update, and each worker makes an equal share of them, rounded "
-      "up.",
+      "Number of updates after which the job ends, unless it completes `epochs` earlier. In "
+      "`dist_async`, `dist_ssp` and `dc_asgd`, every push is an update. Each worker then makes an "
+      "equal share of the updates, rounded up.",
       {.atLeast = 1, .atMost = 1 << 30});
   KJ_IF_MAYBE(s, steps) config.steps = uint64_t(*s);
   if (steps == nullptr || reader.has("epochs") || reader.isManual()) {
@@ -107,8 +106,8 @@ TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& co
         {.atLeast = 1, .atMost = 1000000}, 10));
   }
   config.seed = reader.integer("seed",
-      "Everything random is a function of this number: initial weights, order, crops, mirrors and "
-      "so on.",
+      "All random values depend only on this number: initial weights, the order of the records, "
+      "crops, mirrors and so on.",
       {.atLeast = 0}, 1);
   config.rules = nn::UpdateRules::read(reader, conventions);
   config.loss = &reader.choose("loss", "The loss whose gradient workers push.",

@@ -150,7 +150,7 @@ bool Launch::mayGoOnWithout(const WatchedGroup& member, const Failure& failed) c
 }
 
 bool Launch::isTriedAgain(WatchedGroup& member, kj::StringPtr reason) {
-  if (!member.isExtra || member.hasJoined() || finished || member.tries == TRIES) return false;
+  if (!member.isExtra || member.hasJoined() || finished || member.tries >= TRIES) return false;
   view.say(kj::str(reason, ". The other workers go on"));
   tasks->add(kj::evalLater([this, &member]() { startAgain(member); }));
   return true;
@@ -181,7 +181,7 @@ void Launch::replace(uint rank, bool left) {
 
 void Launch::replaceNow(WatchedGroup& member) {
   if (!member.isLost || finished) return;
-  if (member.tries == TRIES) {
+  if (member.tries >= TRIES) {
     auto& name = member.group.name;
     auto failed = kj::mv(member.failure).orDefault([&]() {
       return Failure{Failure::SILENT, kj::str(name, " was lost before it was a member of the job")};
@@ -209,7 +209,12 @@ void Launch::startAgain(WatchedGroup& member) {
 }
 
 void Launch::startWorker(uint rank) {
-  KJ_IF_MAYBE(member, workerOf(rank)) return startAgain(*member);
+  KJ_IF_MAYBE(member, workerOf(rank)) {
+    startAgain(*member);
+    // The one before has left because it was asked to.
+    member->tries = 0;
+    return;
+  }
   RoleGroup group{roleName(Role::WORKER, rank), kj::arr(PlacedRole{Role::WORKER, rank})};
   auto process = launcher.start(group, address);
   add(kj::mv(group), kj::mv(process));

@@ -18,13 +18,13 @@ namespace runner {
 
 namespace {
 
-kj::String adviceOn(int signal) {
+kj::String adviceOn(int signal, bool isHere) {
   switch (signal) {
     case SIGKILL: {
-      // The kernel kills a process that reaches its hard limit. Roles have the limits of their
-      // launcher.
+      // The kernel kills a process that reaches its hard limit.
       rlimit limit;
-      bool isLimited = ::getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max != RLIM_INFINITY;
+      bool isLimited =
+          isHere && ::getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max != RLIM_INFINITY;
       auto dmesg = "see in `dmesg` whether memory ran out"_kj;
       if (!isLimited) return kj::str(dmesg);
       return kj::str(dmesg, ", or raise the limit on its CPU time (`ulimit -t`), which is ",
@@ -51,7 +51,7 @@ public:
   RoleProcess(const LaunchedRun& run, kj::StringPtr name, const RoleOptions& options)
       : process(name, nullptr, wordsFor(options, run.folder.experiment()),
             kj::str(options.secret.digits(), "\n"), *run.io.lowLevelProvider, run.io.unixEventPort),
-        report(process.name, run.view) {}
+        report(process.name, run.view, true) {}
 
   kj::Own<kj::AsyncInputStream> events() { return kj::mv(process.output); }
 
@@ -110,7 +110,7 @@ kj::Maybe<Failure> RoleReport::judge(int status) {
     return Failure{
         Failure::KILLED, kj::str(name, " was killed by signal ", signal, " (", strsignal(signal),
                              "); ", lastReportedStep(view.reportedStep()),
-                             "; if nobody did that by hand, ", adviceOn(signal))};
+                             "; if nobody did that by hand, ", adviceOn(signal, isHere))};
   }
   int code = WEXITSTATUS(status);
   if (code == 0) return nullptr;

@@ -9,8 +9,9 @@ namespace runner {
 class RoleReport {
 public:
   // `name` is what messages call the process. Lines for the user go to `view`. Both must outlive
-  // the report.
-  RoleReport(kj::StringPtr name, RunView& view): name(name), view(view) {}
+  // the report. `isHere`: the process runs on this machine, with the limits of its launcher.
+  RoleReport(kj::StringPtr name, RunView& view, bool isHere)
+      : name(name), view(view), isHere(isHere) {}
 
   // A role that fails gives the reason in a line that begins with "error: ". All other lines go to
   // the view.
@@ -21,6 +22,7 @@ public:
 private:
   const kj::StringPtr name;
   RunView& view;
+  const bool isHere;
   bool hasLostRole = false;  // of a coordinator: see LOST_ROLE_LINE
   kj::String cause;
 };

@@ -20,7 +20,8 @@ namespace {
 
 // The output of a role on a host. Lines may still arrive after the role was dropped.
 struct RemoteReport: public kj::Refcounted {
-  RemoteReport(kj::StringPtr name, RunView& view): name(kj::str(name)), report(this->name, view) {}
+  RemoteReport(kj::StringPtr name, RunView& view)
+      : name(kj::str(name)), report(this->name, view, false) {}
 
   const kj::String name;
   RoleReport report;

@@ -12,23 +12,23 @@ namespace {
 
 constexpr LogStyle ROWS[] = {
     {"mxnet",
-        "Lines of MXNet in 2016, such as `2016-01-22 14:22:03,897 Node[0] Epoch[4] "
+        "The format of MXNet in 2016, with lines such as `2016-01-22 14:22:03,897 Node[0] Epoch[4] "
         "Train-accuracy=0.449129`.",
         50, LogStyle::IN_EPOCH, newMxnetWriter, nullptr},
     {"tf_replica",
-        "Lines of TensorFlow's mnist_replica.py, such as `1502345678.234567: Worker 0: training "
-        "step 1 done (global step: 0)`. At the start it lists which server holds each key, and at "
-        "the end it gives the validation cross entropy.",
+        "The format of TensorFlow's mnist_replica.py, with lines such as `1502345678.234567: "
+        "Worker 0: training step 1 done (global step: 0)`. The log begins with a list of the keys "
+        "on each server, and ends with the cross entropy of the validation.",
         1, LogStyle::IN_RUN, newTfReplicaWriter, newTfReplicaRows},
     {"tf_aws",
-        "Lines of a TensorFlow example for GPU servers on AWS, such as `After 100 training steps "
-        "(95 global steps), loss on training batch is 2.3021, accuracy is 0.12. (0.021 "
-        "sec/batch)`. At the start it lists which server holds each key. sec/batch is the time "
-        "since the start divided by the global steps.",
+        "The format of a TensorFlow example for GPU servers on AWS, with lines such as `After 100 "
+        "training steps (95 global steps), loss on training batch is 2.3021, accuracy is 0.12. "
+        "(0.021 sec/batch)`. The log begins with a list of the keys on each server. sec/batch is "
+        "the time since the start, divided by the number of global steps.",
         100, LogStyle::IN_RUN, newTfAwsWriter, newTfAwsRows},
     {"schlag",
-        "Lines of I. Schlag's example, such as `Step: 100,  Epoch:  1,  Batch: 100 of 550,  Cost: "
-        "2.9133,  AvgTime: 3.11ms`. At the end it gives test accuracy, time and cost.",
+        "The format of I. Schlag's example, with lines such as `Step: 100,  Epoch:  1,  Batch: 100 "
+        "of 550,  Cost: 2.9133,  AvgTime: 3.11ms`. The log ends with test accuracy, time and cost.",
         100, LogStyle::IN_EPOCH, newSchlagWriter, newSchlagRows},
 };
 

@@ -340,14 +340,23 @@ kj::Promise<void> Job::writeBeside(kj::Function<void()> write) {
   });
 }
 
+void Job::warnOfRemovedLogs() {
+  kj::Vector<kj::String> removed;
+  for (auto& path: log.removedLogs()) {
+    if (!removedLogs.contains(path.asPtr())) removed.add(kj::mv(path));
+  }
+  if (removed.empty()) return;
+  auto others = removed.size() == 1
+                    ? kj::str(" was")
+                    : kj::str(" and ", counted(removed.size() - 1, "other log"), " were");
+  configs::warn(kj::str(removed[0], others, " removed or renamed during the run. What the run has ",
+      "logged since then is only in ", folder.events(), ", from which tables are made"));
+  for (auto& path: removed) removedLogs.insert(kj::mv(path));
+}
+
 void Job::checkFolder(uint epochsDone) {
   if (!isInPlace()) return;
-  for (auto& path: log.removedLogs()) {
-    if (removedLogs.contains(path.asPtr())) continue;
-    configs::warn(kj::str(path, " was removed or renamed while the run went on, so it lacks what ",
-        "the run has written since then. ", folder.events(), " has all events, also for tables"));
-    removedLogs.insert(kj::mv(path));
-  }
+  warnOfRemovedLogs();
   if (::access(folder.path.cStr(), W_OK | X_OK) != 0) {
     return fail(kj::str("cannot write to the folder of the run, ", folder.path, ": ",
         strerror(errno), "; make it writable, or ", otherRuns()));

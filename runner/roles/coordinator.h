@@ -69,6 +69,8 @@ public:
   // Whether the job failed because a role is silent or cannot be reached. Such a role may be unable
   // to report why.
   bool hasLostRole() const { return lostRole; }
+  // Of a job that has failed: resolves when the checkpoint that is being written is on disk.
+  kj::Promise<void> whenWritten() { return saver.whenWritten(); }
 
   // Resolves when the weights are written and every role was told to end. Rejects, with a sentence
   // that names the role, the cause and what to do, if
@@ -186,6 +188,7 @@ private:
   // Warns of logs that were removed. Fails the job unless the run's folder is in place and can be
   // written, and its disk has room for what the run writes after `epochsDone` epochs.
   void checkFolder(uint epochsDone);
+  void warnOfRemovedLogs();
   // Whether the run's folder is still at its path. Fails the job if it is not.
   bool isInPlace();
   // Asks the servers for their counts, and logs them.

@@ -123,9 +123,11 @@ kj::Promise<void> JobSaver::ask(kj::Array<Member::Client> workers, uint64_t furt
 }
 
 void JobSaver::endEpoch() {
-  // A worker that joined may have moved the end of the epoch to before the step where the workers
-  // had agreed to stop.
-  if (!isAsking) asked = nullptr;
+  if (asked == nullptr || isAsking) return;
+  // A worker that joined has moved the end of the epoch to before the step where the workers had
+  // agreed to stop.
+  asked = nullptr;
+  nextEpoch = true;
 }
 
 kj::Promise<void> JobSaver::ask(
@@ -232,11 +234,24 @@ void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {
   KJ_FAIL_REQUIRE("there is no such part of this job", name.file());
 }
 
+bool JobSaver::isWhole() const {
+  KJ_IF_MAYBE(now, gathering) {
+    for (auto& part: now->parts) {
+      if (!part.isWhole()) return false;
+    }
+    return true;
+  }
+  return false;
+}
+
+kj::Promise<void> JobSaver::whenWritten() {
+  if (!isWhole()) return kj::READY_NOW;
+  return whenIdle();
+}
+
 void JobSaver::writeIfWhole() {
   auto& now = KJ_ASSERT_NONNULL(gathering);
-  for (auto& part: now.parts) {
-    if (!part.isWhole()) return;
-  }
+  if (!isWhole()) return;
   auto bytes = kj::heap<uint64_t>(0);
   auto work = [this, &now, files = filesOf(now), &bytes = *bytes]() {
     bytes = writeCheckpoint(folder, now.point, files, experiment.checkpoint.keep, logs);

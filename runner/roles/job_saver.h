@@ -41,6 +41,7 @@ public:
   ~JobSaver() noexcept(false);
 
   // All workers have met at the end of an epoch. The next one begins without a stop: see StopPoint.
+  // A stop that they have not reached moves to the beginning of the next epoch.
   void endEpoch();
 
   // Whether the workers were asked to stop at a step that they have not reached yet.
@@ -79,6 +80,8 @@ public:
   bool gathers(uint64_t step) const;
   // Resolves when no checkpoint is gathered or written.
   kj::Promise<void> whenIdle();
+  // The same for a checkpoint whose parts have all arrived. One that lacks parts does not count.
+  kj::Promise<void> whenWritten();
 
 private:
   struct Gathering {
@@ -91,6 +94,8 @@ private:
   kj::Promise<void> ask(kj::Array<Member::Client> workers, uint64_t furthest, uint attempt);
   // The workers have reached `step`, where they may have been asked to stop.
   void forgetAskedUpTo(uint64_t step);
+  // Whether all parts of the checkpoint that is gathered have arrived.
+  bool isWhole() const;
   void writeIfWhole();
   void end();
   kj::Array<CheckpointFile> filesOf(const Gathering& gathering);

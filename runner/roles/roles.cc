@@ -31,6 +31,10 @@ namespace runner {
 
 namespace {
 
+// A job that fails gets this time to complete the checkpoint that it is writing. The launcher waits
+// a little longer for the cause of the failure.
+constexpr auto WRITES_WITHIN = 1 * kj::SECONDS;
+
 // Answers the coordinator for a server.
 class ServerCalls final: public MemberCalls {
 public:
@@ -224,7 +228,12 @@ bool ListeningCoordinator::run(
     if (canBeSignalled(experiment, options) && job->hasLostRole()) {
       runner::tell(LOST_ROLE_LINE);
     }
-    KJ_IF_MAYBE(end, options.endFailed) (*end)(*failure);
+    KJ_IF_MAYBE(end, options.endFailed) {
+      auto& timer = io.provider->getTimer();
+      auto written = job->whenWritten().exclusiveJoin(timer.afterDelay(WRITES_WITHIN));
+      kj::runCatchingExceptions([&, &io = io]() { written.wait(io.waitScope); });
+      (*end)(*failure);
+    }
     if (!options.launched) {
       // The failure may be that nothing can be written. The caller still reports the failure.
       kj::runCatchingExceptions([&]() { appendEnding(log, Ending::FAILED, reasonOf(*failure)); });

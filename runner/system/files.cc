@@ -15,8 +15,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
-#include <system_error>
+#include <set>
 
 #include "configs/language/failure.h"
 #include "configs/language/printable.h"
@@ -432,22 +431,33 @@ kj::Array<kj::String> foldersIn(kj::StringPtr path) {
   return namesIn(path, [&](kj::StringPtr name) { return isFolder(kj::str(path, "/", name)); });
 }
 
-kj::Array<kj::String> foldersAndLinksIn(kj::StringPtr path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  auto own = fs::canonical(path.cStr(), error);
-  return namesIn(path, [&](kj::StringPtr name) {
-    auto entry = kj::str(path, "/", name);
-    if (isFolder(entry)) return true;
-    auto target = fs::canonical(entry.cStr(), error);
-    if (error || !fs::is_directory(target, error)) return false;
-    // The link may name a link in `path`, which leads elsewhere.
-    auto named = fs::path(path.cStr()) / fs::read_symlink(entry.cStr(), error);
-    bool isBeside = fs::equivalent(named.parent_path(), own, error) || target.parent_path() == own;
-    bool isAbove =
-        std::mismatch(target.begin(), target.end(), own.begin(), own.end()).first == target.end();
-    return !isBeside && !isAbove;
+kj::Maybe<std::pair<dev_t, ino_t>> folderIdentity(kj::StringPtr path) {
+  struct stat about;
+  if (::stat(path.cStr(), &about) != 0 || !S_ISDIR(about.st_mode)) return nullptr;
+  return std::make_pair(about.st_dev, about.st_ino);
+}
+
+kj::Array<FoundFolder> foldersAndLinksIn(kj::StringPtr path) {
+  auto pathOf = [&](kj::StringPtr name) { return kj::str(path, "/", name); };
+  auto names = namesIn(path, [&](kj::StringPtr name) {
+    struct stat about;
+    bool isKnown = ::lstat(pathOf(name).cStr(), &about) == 0;
+    return isKnown && (S_ISDIR(about.st_mode) || S_ISLNK(about.st_mode));
   });
+  std::set<std::pair<dev_t, ino_t>> known;
+  for (auto& name: names) {
+    if (!isFolder(pathOf(name))) continue;
+    KJ_IF_MAYBE(identity, folderIdentity(pathOf(name))) known.insert(*identity);
+  }
+  kj::Vector<FoundFolder> found;
+  for (auto& name: names) {
+    auto below = pathOf(name);
+    KJ_IF_MAYBE(identity, folderIdentity(below)) {
+      bool isNew = isFolder(below) || known.insert(*identity).second;
+      if (isNew) found.add(FoundFolder{kj::mv(name), *identity});
+    }
+  }
+  return found.releaseAsArray();
 }
 
 }  // namespace runner

@@ -5,6 +5,8 @@
 #include <kj/array.h>
 #include <kj/io.h>
 #include <kj/string.h>
+#include <sys/types.h>
+#include <utility>
 
 namespace runner {
 
@@ -138,9 +140,18 @@ bool isFolder(kj::StringPtr path);
 // Returns the names of the folders in `path` by name, 2 before 10. Leaves out those that begin with
 // a dot. Throws if `path` cannot be read.
 kj::Array<kj::String> foldersIn(kj::StringPtr path);
-// The same, together with links to folders elsewhere, such as runs that were moved to another disk.
-// Leaves out links to a folder in `path` (like `last`), to `path` and to a folder above it, because
-// what they lead to would be found twice.
-kj::Array<kj::String> foldersAndLinksIn(kj::StringPtr path);
+// A folder, or a link to one.
+struct FoundFolder {
+  kj::String name;
+  std::pair<dev_t, ino_t> identity;  // of the folder, whichever path leads to it
+};
+
+// Returns the folders in `path` as foldersIn() does, together with links to folders, such as runs
+// that were moved to another disk. Leaves out links to folders that it returns under another name,
+// like `last`.
+kj::Array<FoundFolder> foldersAndLinksIn(kj::StringPtr path);
+
+// Returns the identity of the folder at `path`. Null if there is none.
+kj::Maybe<std::pair<dev_t, ino_t>> folderIdentity(kj::StringPtr path);
 
 }  // namespace runner

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kj/array.h>
+#include <kj/function.h>
 #include <kj/string.h>
 
 namespace runner {
@@ -14,10 +15,11 @@ struct FoundRun {
   kj::String label;
 };
 
-// Returns `path` itself if it is the folder of a run, else all runs below it. Links (`last`) are
-// left out. The runs of a sweep come in its order, then all others by name, 2 before 10. Throws,
-// and says what to do, if there is no run.
-kj::Array<FoundRun> findRuns(kj::StringPtr path);
+// Returns `path` itself if it is the folder of a run, else all runs below it, in the order of
+// visitRunTree(). Calls `leaveOut` as visitRunTree() does. Throws, and says what to do, if there is
+// no run.
+kj::Array<FoundRun> findRuns(
+    kj::StringPtr path, kj::FunctionParam<void(kj::StringPtr reason)> leaveOut);
 
 // Returns, in one sentence, which runs of the latest sweep in the folder `path` have no events.
 // Null if there is no such run, or no sweep. Runs of earlier sweeps do not count: they may never

@@ -382,15 +382,18 @@ kj::Maybe<kj::String> readerHint(const RunRecord& record) {
 
 kj::Maybe<kj::String> lossHint(const RunRecord& record, uint classes) {
   if (record.epochRecords.size() < 2) return nullptr;
-  // A network that has learned anything is below this share.
-  constexpr double SHARE = 0.998;
+  // A network that has learned anything has a smaller loss, or a larger accuracy.
+  constexpr double LOSS_MIN = 0.998, ACCURACY_MAX = 1.2;
+  auto& last = record.epochRecords.back();
   double guessing = ::log(classes);
-  double loss = record.epochRecords.back().trainLoss;
-  if (!(loss > SHARE * guessing)) return nullptr;
-  return kj::str("hint: the network has learned nothing: its training loss in the last epoch, ",
-      figureText(loss, 2), ", is that of guessing among ", classes, " classes (",
-      figureText(guessing, 2), ") or larger. Often the learning rate is too large, or the pixels ",
-      "are not scaled (data.augment.scale, or mean and deviation)");
+  bool isGuessing =
+      last.trainLoss > LOSS_MIN * guessing && last.trainAccuracy < ACCURACY_MAX / classes;
+  if (!isGuessing) return nullptr;
+  return kj::str("hint: the network has learned nothing. In the last epoch, its training accuracy ",
+      "is ", fixedPoint(last.trainAccuracy, 3), ", and its training loss ",
+      figureText(last.trainLoss, 2), ". Guessing among ", classes, " classes gives ",
+      fixedPoint(1.0 / classes, 3), " and ", figureText(guessing, 2), ". Often the learning rate ",
+      "is too large, or the pixels are not scaled (data.augment.scale, or mean and deviation)");
 }
 
 }  // namespace runner

@@ -113,8 +113,8 @@ kj::Maybe<VerbTimes> meanStep(const RunRecord& record);
 // Returns a sentence for users whose workers wait for records for at least a tenth of these steps,
 // and for at least ten seconds.
 kj::Maybe<kj::String> readerHint(const RunRecord& record);
-// Returns a sentence for users whose network has learned nothing in two epochs or more: its loss is
-// not smaller than that of guessing among `classes` classes. Otherwise null.
+// Returns a sentence for users whose network has learned nothing in two epochs or more: its loss
+// and its accuracy are no better than those of guessing among `classes` classes. Otherwise null.
 kj::Maybe<kj::String> lossHint(const RunRecord& record, uint classes);
 
 }  // namespace runner

@@ -83,15 +83,21 @@ TEST_CASE("readerHint: reports that workers waited for records, if that took lon
   CHECK(readerHint(RunRecord()) == nullptr);
 }
 
-TEST_CASE("lossHint: reports a training loss that is not smaller than that of guessing") {
+TEST_CASE("lossHint: reports a loss and an accuracy that are no better than those of guessing") {
   auto reading = run();
   auto& epochs = reading.record.epochRecords;
-  epochs.back().trainLoss = 2.28;
-  CHECK(lossHint(reading.record, 10) == nullptr);
-  epochs.back().trainLoss = 2.303;
-  CHECK(KJ_ASSERT_NONNULL(lossHint(reading.record, 10))
-            .startsWith("hint: the network has learned nothing: its training loss in the last "
-                        "epoch, 2.30, is that of guessing among 10 classes (2.30) or larger. "));
+  auto hintFor = [&](double loss, double accuracy) {
+    epochs.back().trainLoss = loss;
+    epochs.back().trainAccuracy = accuracy;
+    return lossHint(reading.record, 10);
+  };
+  CHECK(hintFor(2.28, 0.1) == nullptr);
+  // Large logits make the loss large, although most of them are right.
+  CHECK(hintFor(146, 0.87) == nullptr);
+  CHECK(KJ_ASSERT_NONNULL(hintFor(2.303, 0.11))
+            .startsWith("hint: the network has learned nothing. In the last epoch, its training "
+                        "accuracy is 0.110, and its training loss 2.30. Guessing among 10 classes "
+                        "gives 0.100 and 2.30. "));
   CHECK(lossHint(reading.record, 20) == nullptr);
   // One epoch may be too short to learn anything.
   auto last = kj::mv(epochs.back());

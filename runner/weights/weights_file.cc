@@ -87,8 +87,8 @@ void requireAsRecorded(const WeightsFile& file) {
       if (io::sha256Hex(*values) == *sha256) return;
     }
     configs::fail(file.path, " has changed since the run wrote it: the SHA-256 of its values is ",
-        "not the one in ", folder.events(), ". `runner run --resume` trains them again from the ",
-        "newest checkpoint. To use the file as it is, copy it to another folder");
+        "not the one in ", folder.events(), ". `runner run FILE --resume` trains them again from ",
+        "the newest checkpoint. To use the file as it is, copy it to another folder");
   }
 }
 
