@@ -9,7 +9,7 @@ tools/install.sh || exit 1
 # programs contain daemons, which Debian starts when it installs them. They are therefore installed
 # only where a policy-rc.d can forbid this, or where no systemd runs.
 if [ "$(id -u)" = 0 ] && { [ -x /usr/sbin/policy-rc.d ] || [ ! -d /run/systemd/system ]; }; then
-  tools/install.sh tools/packages-hosts.txt || echo "going on without tools/packages-hosts.txt" >&2
+  tools/install.sh tools/packages-hosts.txt || echo "not installed: tools/packages-hosts.txt" >&2
 fi
 
 excluded=(gpu)

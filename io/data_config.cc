@@ -184,7 +184,7 @@ void readLabelFiles(configs::Reader& reader, DataConfig& config) {
     KJ_IF_MAYBE(path, file.path) {
       if (config.dataset->source->format != DatasetSource::FOLDER) {
         reader.error(file.key,
-            kj::str("the data set `", config.dataset->name, "` has labels and names of its own"),
+            kj::str("the data set `", config.dataset->name, "` has its own labels and names"),
             kj::str("leave `", file.key, "` out"), {"dataset"_kj});
       } else if (path->size() == 0) {
         reader.error(
@@ -338,7 +338,7 @@ void readSources(configs::Reader& reader, DataConfig& config) {
   config.validationSource = reader.maybePath("validation_source",
       "For `image_folder`: a folder or an archive with the images for validation, or the address "
       "of one archive. The sub-folders must have the same class names as those of `source`, unless "
-      "the images have labels of their own, such as those in `validation_labels` or `labels.tsv`. "
+      "the images have their own labels, such as those in `validation_labels` or `labels.tsv`. "
       "Default: the images of `source` that `validation_labels` names. Without "
       "`validation_labels`: ILSVRC2012_img_val.tar, if `source` is a folder with the files of "
       "ILSVRC2012, and otherwise every tenth image of `source`.");
@@ -347,7 +347,7 @@ void readSources(configs::Reader& reader, DataConfig& config) {
     bool isFolder = config.dataset->source->format == DatasetSource::FOLDER;
     if (!isFolder) {
       reader.error("validation_source",
-          kj::str("the data set `", config.dataset->name, "` has validation images of its own"),
+          kj::str("the data set `", config.dataset->name, "` has its own validation images"),
           "leave `validation_source` out", {"dataset"_kj});
     } else if (place->size() == 0) {
       reader.error("validation_source", "`validation_source` is empty",

@@ -26,7 +26,7 @@ constexpr kj::StringPtr DESCRIPTION =
     "--source, the program looks for the data set in $RUNNER_DATASETS, then in Debian's "
     "installation folder, then at its official address.\n"
     "\n"
-    "If the program is killed while it downloads or packs images, the same command goes on from "
+    "If the program is killed while it downloads or packs images, the same command continues from "
     "there, and makes the same bytes. A transfer that breaks off is tried again.\n"
     "\n"
     "Examples:\n"
@@ -210,7 +210,7 @@ private:
         auto part = kj::str(out, ".part");
         if (io::pathKind(part) == io::PathKind::FOLDER) {
           runner::endAtInterrupt(kj::str("\ninterrupted; ", out,
-              " is not complete. The same command goes on from here: ", part,
+              " is not complete. The same command continues from here: ", part,
               " holds what is packed\n"));
         }
         runner::endInterrupted();

@@ -228,7 +228,7 @@ bool Reader::readSection(kj::StringPtr key, kj::StringPtr doc, Need need, ReadTa
     // A `--set` has one line only.
     wrongType(key, *value, "a table",
         isOverride(value->span) ? kj::str("set one of its keys: --set ", pathOf(key), ".KEY=VALUE")
-                                : kj::str("write [", pathOf(key), "] on a line of its own"));
+                                : kj::str("write [", pathOf(key), "] on a separate line"));
   } else if (table != nullptr) {
     if (need == Need::OPTIONAL) return false;
     readTable(Table(), place, allKnown);

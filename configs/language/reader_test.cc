@@ -244,11 +244,11 @@ layers = { kind = "branches", branches = [] }
 )") == R"(x.toml:2:8: error: `data` must be a table, not an integer
   2 | data = 1
     |        ^
-  help: write [data] on a line of its own
+  help: write [data] on a separate line
 x.toml:3:9: error: `train` must be a table, not a list
   3 | train = [1]
     |         ^^^
-  help: write [train] on a line of its own
+  help: write [train] on a separate line
 x.toml:5:6: error: `on` must be a boolean, not a string
   5 | on = "yes"
     |      ^^^^^

@@ -86,7 +86,7 @@ void Division::addStretch(const MemberChange& change) {
 }
 
 const Division::Stretch& Division::stretchAt(uint64_t step) const {
-  KJ_REQUIRE(step >= start.step, "a step before the job went on", step, start.step);
+  KJ_REQUIRE(step >= start.step, "a step before the job continued", step, start.step);
   size_t i = stretches.size() - 1;
   while (stretches[i].begin > step) i--;
   return stretches[i];

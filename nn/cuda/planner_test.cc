@@ -112,7 +112,7 @@ TEST_CASE(
 
 TEST_CASE("Planner: a resumed run keeps its plan, whatever was measured since") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
-  constexpr kj::StringPtr DEVICE = "the device of a run that goes on"_kj;
+  constexpr kj::StringPtr DEVICE = "the device of a run that continues"_kj;
   Machine machine;
   auto planner = machine.start(DEVICE);
   auto fastest = machine.plan(planner, shapeOf(false));

@@ -48,7 +48,7 @@ public:
 
   kj::Maybe<OwnUpdates> ownUpdates() const override {
     return OwnUpdates{
-        "every worker updates values of its own, on its host, and moves them "
+        "every worker updates its own values, on its host, and moves them "
         "towards the servers' values",
         "with its own gradients"};
   }

@@ -224,8 +224,8 @@ void Shard::requireRank(uint rank) const {
 
 void Shard::requireMember(uint rank) const {
   if (isMember(rank)) return;
-  kj::throwFatalException(
-      KJ_EXCEPTION(DISCONNECTED, "the job goes on without this worker, because it was lost", rank));
+  kj::throwFatalException(KJ_EXCEPTION(
+      DISCONNECTED, "the job continues without this worker, because it was lost", rank));
 }
 
 void Shard::fence(uint rank) {

@@ -323,7 +323,7 @@ kj::Promise<void> ShardServer::hello(HelloContext context) {
   shard.requireMember(rank);
   if (params.getSince() != since[rank]) {
     kj::throwFatalException(KJ_EXCEPTION(
-        DISCONNECTED, "the job goes on without this worker: another one has its place", rank));
+        DISCONNECTED, "the job continues without this worker: another one has its place", rank));
   }
   if (params.getPlacement() != digest) {
     KJ_FAIL_REQUIRE(

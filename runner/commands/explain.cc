@@ -94,7 +94,7 @@ kj::String layers(const nn::Graph& graph, const Form& form) {
     modelsInit = modelsInit || (key.role == nn::Key::WEIGHT && key.initializer == nullptr);
   }
   if (!modelsInit) {
-    lines.add(kj::str("`init` of [model] is unused: every weight has an init of its own\n"));
+    lines.add(kj::str("`init` of [model] is unused: every weight has its own init\n"));
   }
   return kj::str(form.table(table, IMPORTANT_LAYER_COLUMNS), form.lines(kj::strArray(lines, "")));
 }

@@ -159,7 +159,7 @@ void FollowedRun::note(const SlurmJob& found) {
 
 void FollowedRun::printMore() {
   auto more = said.more();
-  if (said.wasCut()) tell(kj::str(folder.path, " goes on from an earlier step"));
+  if (said.wasCut()) tell(kj::str(folder.path, " continues from an earlier step"));
   print(more);
   if (job == nullptr) return;
   for (char c: messages.more()) {

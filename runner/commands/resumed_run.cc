@@ -50,7 +50,7 @@ kj::Maybe<LoadedExperiment> relatedIn(
     const ResumedRun& run, const Experiment& wanted, kj::StringPtr why, kj::StringPtr wayOut) {
   configs::fail("the run in ", run.folder.path, " has ",
       KJ_ASSERT_NONNULL(KJ_ASSERT_NONNULL(run.written).experiment).cluster.roles(),
-      ", and cannot go on with ", wanted.cluster.roles(), ": ", why, ". ", wayOut,
+      ", and cannot continue with ", wanted.cluster.roles(), ": ", why, ". ", wayOut,
       ", or leave --resume out to begin a new run");
 }
 
@@ -66,7 +66,7 @@ FoundCheckpoint endOfEpochIn(const ResumedRun& run, const Experiment& wanted) {
   auto found = newestCheckpoint(
       run.folder, digest, [](kj::String why) { tell(why); }, Standing::AT_EPOCH_END);
   KJ_IF_MAYBE(end, found) return kj::mv(*end);
-  auto resume = kj::str("Go on with `--resume ", numbersOf(run), "`");
+  auto resume = kj::str("Continue it with `--resume ", numbersOf(run), "`");
   // newestCheckpoint() has printed the reasons above.
   KJ_IF_MAYBE(other, newestCheckpoint(run.folder, digest, [](kj::String) {})) {
     refuse(run, wanted,
@@ -148,7 +148,7 @@ RunFolder goOnFrom(const ResumedRun& run, kj::StringPtr runs, const Experiment& 
   }
   if (hasChangedMembers(run.folder)) {
     refuse(run, wanted, "workers have left or joined it",
-        kj::str("Go on with `--resume ", numbersOf(run), "`"));
+        kj::str("Continue it with `--resume ", numbersOf(run), "`"));
   }
   auto checkpoint = endOfEpochIn(run, wanted);
   ModelFacts facts(before);
@@ -157,7 +157,7 @@ RunFolder goOnFrom(const ResumedRun& run, kj::StringPtr runs, const Experiment& 
   keepInstructionSet(loaded, run.record);
   auto folder = newRunFolder(runs, before.name);
   auto resize = carryOver(written, run.folder, checkpoint, loaded, folder);
-  tell(kj::str("run ", folder.path, " goes on from ", run.folder.path, " after epoch ",
+  tell(kj::str("run ", folder.path, " continues from ", run.folder.path, " after epoch ",
       resize.epoch, ", with ", numbersText(resize), factsText(resize)));
   return folder;
 }

@@ -106,7 +106,7 @@ kj::MainFunc RoleCommand::getMain() {
           "hold a run yet, except with --resume (default: a new folder below runs). For other "
           "roles: the folder for their trace")
       .addOption({"resume"}, flagSetter(resumes),
-          "for the coordinator: go on with the run in its folder, from its newest checkpoint")
+          "for the coordinator: continue the run in its folder, from its newest checkpoint")
       .addOptionWithArg({"membership"}, text(membershipOf), "RUN",
           "repeat the losses and joins of workers of the run in this folder")
       .addOptionWithArg({"ps_hosts"}, text(flags.psHosts), "HOST:PORT,…",

@@ -223,10 +223,11 @@ kj::MainFunc RunCommand::getMain() {
       .addOptionWithArg({"folder"}, folderSetter(folderPath, "name a folder, e.g. --folder /tmp/x"),
           "DIR",
           "the run's own folder, in place of a new folder in RUNS. If a run in DIR has finished, "
-          "the command does nothing. Otherwise the run begins again, or with --resume goes on. For "
+          "the command does nothing. Otherwise the run begins again, or with --resume continues. "
+          "For "
           "scripts of batch systems")
       .addOption({"detach"}, flagSetter(detach),
-          "import the data, then go on in the background, and print the run's folder: the run "
+          "import the data, then continue in the background, and print the run's folder: the run "
           "outlives the terminal. See `runner attach`, `runner stop` and `runner ps`")
       .addOption({"copy-data"}, flagSetter(options.copiesData),
           "with launcher ssh: import the data set on this machine only, and copy it to each host "
@@ -421,7 +422,7 @@ kj::Maybe<kj::String> RunCommand::whyNoCopies(const LoadedRuns& all) const {
 kj::Maybe<kj::String> RunCommand::whyNotInQueue(const LoadedRuns& all) const {
   KJ_IF_MAYBE(sweep, all.sweep) {
     if (sweep->stop != nullptr) {
-      return kj::str("sweep.stop compares runs while they go on, which the tasks of a job array ",
+      return kj::str("sweep.stop compares runs while they train, which the tasks of a job array ",
           "cannot. Run the sweep in one allocation (salloc), or leave out sweep.stop");
     }
   }
@@ -470,7 +471,7 @@ kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedRuns& all) {
     if (newest->record.state == RunRecord::FINISHED) {
       auto& weights = newest->record.weightsSha256;
       KJ_IF_MAYBE(why, whyNotWeights(newest->folder.weights(), weights)) {
-        tell(kj::str("the run in ", newest->folder.path, " had finished, but goes on: ", *why));
+        tell(kj::str("the run in ", newest->folder.path, " had finished, but continues: ", *why));
       }
     }
     auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);

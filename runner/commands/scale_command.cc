@@ -79,28 +79,28 @@ kj::Maybe<kj::String> whyNot(const RunFolder& folder, const ClusterConfig& clust
   if (!cluster.onLoss->continues) {
     return kj::str(folder.path, " has cluster.on_loss = \"", cluster.onLoss->name,
         "\", so its workers cannot change while it trains. Stop it with `runner stop ", folder.path,
-        "`, and go on with `runner run FILE --resume --set cluster.workers=", count, "`");
+        "`, and continue with `runner run FILE --resume --set cluster.workers=", count, "`");
   }
   if (cluster.launcher->word != LauncherKind::LOCAL) {
     return kj::str(folder.path, " has launcher = \"", cluster.launcher->name,
         "\". Only a run with \"local\" changes its workers while it trains. Stop it with `runner "
         "stop ",
-        folder.path, "`, and go on with `runner run FILE --resume --set cluster.workers=", count,
+        folder.path, "`, and continue with `runner run FILE --resume --set cluster.workers=", count,
         "`");
   }
   KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
     if (holder->startsNoRoles) {
       return kj::str("the coordinator of ", folder.path,
-          " was started by hand, so nobody starts or "
+          " was started by hand, so no launcher starts or "
           "ends workers for it. Start one with `runner role FILE --role worker --index N "
-          "--coordinator ADDRESS`, or end one with SIGTERM: the others go on");
+          "--coordinator ADDRESS`, or end one with SIGTERM: the others continue");
     }
   }
   auto& [min, max] = cluster.elastic;
   if (count >= min && count <= max) return nullptr;
   return kj::str(folder.path, " allows ", min, " to ", counted(max, "worker"),
       " (cluster.elastic), not ", count, ". Stop it with `runner stop ", folder.path,
-      "`, change cluster.elastic, and go on with `runner run FILE --resume`");
+      "`, change cluster.elastic, and continue with `runner run FILE --resume`");
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ kj::Maybe<kj::String> whyStopsNothing(const AshaConfig& config, uint epochs, boo
   if (!validates) return kj::str(NOTHING, "there are no records to validate on");
   if (config.firstEpoch < epochs) return nullptr;
   return kj::str(NOTHING, "its first_epoch is ", config.firstEpoch,
-      ", and no run goes on after epoch ", epochs);
+      ", and no run continues after epoch ", epochs);
 }
 
 bool Asha::isRung(uint epoch) const {

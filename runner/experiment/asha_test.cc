@@ -48,8 +48,9 @@ TEST_CASE("Asha: a run whose accuracy is NaN is worse than one that is always wr
 TEST_CASE("whyStopsNothing: a rule without accuracies, or without epochs after it, stops no run") {
   AshaConfig config = {.firstEpoch = 3, .keepOneIn = 2};
   CHECK(whyStopsNothing(config, 4, true) == nullptr);
-  CHECK(KJ_ASSERT_NONNULL(whyStopsNothing(config, 3, true)) ==
-        "sweep.stop stops no run, because its first_epoch is 3, and no run goes on after epoch 3");
+  CHECK(
+      KJ_ASSERT_NONNULL(whyStopsNothing(config, 3, true)) ==
+      "sweep.stop stops no run, because its first_epoch is 3, and no run continues after epoch 3");
   CHECK(KJ_ASSERT_NONNULL(whyStopsNothing(config, 4, false)) ==
         "sweep.stop stops no run, because there are no records to validate on");
 }

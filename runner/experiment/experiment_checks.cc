@@ -25,8 +25,7 @@ kj::Maybe<Dependence> dependenceOfWorkers(const Experiment& experiment) {
     return Dependence{"every worker holds a share of the parameters"_kj, OTHER_MODE};
   }
   if (mode.stepsAlone() != nullptr) {
-    return Dependence{
-        "every worker trains weights of its own, which are lost with it"_kj, OTHER_MODE};
+    return Dependence{"every worker trains its own weights, which are lost with it"_kj, OTHER_MODE};
   }
   if (mode.ownUpdates() != nullptr) {
     return Dependence{"with update = \"worker\", the workers keep the state of the optimizer"_kj,
@@ -50,12 +49,12 @@ void checkContinues(const Experiment& experiment, configs::Reader& reader) {
   auto launcher = cluster.launcher->word;
   if (launcher != LauncherKind::LOCAL && launcher != LauncherKind::SSH) {
     refuse(kj::str("launcher `", cluster.launcher->name,
-               "` cannot start a worker while the others go on"),
+               "` cannot start a worker while the others continue"),
         "choose launcher = \"local\" or \"ssh\", or another on_loss", "cluster.launcher");
   }
   KJ_IF_MAYBE(needs, dependenceOfWorkers(experiment)) {
     refuse(kj::str("mode `", experiment.kvstore.modeName(),
-               "` cannot go on without a worker: ", needs->why),
+               "` cannot continue without a worker: ", needs->why),
         needs->wayOut, "kvstore.mode");
   }
   if (experiment.checkpoint.keepBest) {
@@ -167,19 +166,19 @@ void checkEnd(const Experiment& experiment, configs::Reader& reader) {
   if (train.average == nullptr) return;
   if (experiment.cluster.onLoss->continues) {
     reader.error("train.ema",
-        "one worker keeps the moving average, and with on_loss = \"continue\" the job may go on "
+        "one worker keeps the moving average, and with on_loss = \"continue\" the job may continue "
         "without it",
         "write on_loss = \"restart\", or leave `ema` out", {"cluster.on_loss"_kj});
   }
   if (experiment.kvstore.mode->stepsAlone() != nullptr) {
     reader.error("train.ema",
         kj::str("`ema` averages the weights of one worker, but in mode `",
-            experiment.kvstore.modeName(), "` every worker trains weights of its own"),
+            experiment.kvstore.modeName(), "` every worker trains its own weights"),
         "leave `ema` out, or choose kvstore.mode = \"dist_sync\"", {"kvstore.mode"_kj});
   }
   if (experiment.cluster.devices.size() > 1) {
     reader.error("train.ema",
-        "the devices of a worker have moving statistics of their own, and `ema` would need the "
+        "the devices of a worker have their own moving statistics, and `ema` would need the "
         "mean of them after each step",
         "leave `ema` out, or use one device per worker", {"cluster.devices"_kj});
   }

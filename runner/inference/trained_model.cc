@@ -107,7 +107,7 @@ void requireOwnWeights(kj::StringPtr path, const Experiment& experiment) {
   KJ_IF_MAYBE(start, experiment.start) {
     for (auto span: {start->span, start->skipSpan}) {
       if (!configs::isOverride(span)) continue;
-      configs::fail(path, " has weights of its own. Name an experiment file (.toml) to use others ",
+      configs::fail(path, " has its own weights. Name an experiment file (.toml) to use others ",
           "with --set model.weights=FILE");
     }
   }

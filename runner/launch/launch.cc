@@ -120,13 +120,13 @@ void Launch::watch(WatchedGroup& member) {
   member.started = running.passed();
   auto ended = member.process->ended().then([this, &member](kj::Maybe<Failure> failed) {
     KJ_IF_MAYBE(f, failed) {
-      // A job that fails may do so because it cannot go on without this worker.
+      // A job that fails may do so because it cannot continue without this worker.
       if (failure != nullptr) return fail(kj::mv(*f));
       bool wasKilled = f->rank == Failure::KILLED || f->rank == Failure::LOST_A_PEER;
       if (wasKilled && isTriedAgain(member, f->reason)) return;
       if (!mayGoOnWithout(member, *f)) return fail(kj::mv(*f));
       if (member.leaves) return end(member);
-      // The coordinator says whether the others go on. A worker that came too late just ends.
+      // The coordinator says whether the others continue. A worker that came too late just ends.
       member.failure = kj::mv(*f);
       if (member.isLost) tasks->add(kj::evalLater([this, &member]() { replaceNow(member); }));
       if (!finished) return;
@@ -151,7 +151,7 @@ bool Launch::mayGoOnWithout(const WatchedGroup& member, const Failure& failed) c
 
 bool Launch::isTriedAgain(WatchedGroup& member, kj::StringPtr reason) {
   if (!member.isExtra || member.hasJoined() || finished || member.tries >= TRIES) return false;
-  view.say(kj::str(reason, ". The other workers go on"));
+  view.say(kj::str(reason, ". The other workers continue"));
   tasks->add(kj::evalLater([this, &member]() { startAgain(member); }));
   return true;
 }
@@ -190,7 +190,7 @@ void Launch::replaceNow(WatchedGroup& member) {
         " have ended in a row before they were members of the job");
     return fail(kj::mv(failed));
   }
-  KJ_IF_MAYBE(f, member.failure) view.say(kj::str(f->reason, ". The other workers go on"));
+  KJ_IF_MAYBE(f, member.failure) view.say(kj::str(f->reason, ". The other workers continue"));
   startAgain(member);
 }
 

@@ -48,8 +48,8 @@ private:
     kj::Own<StartedGroup> process;
     kj::Array<bool> joined;  // per role. True for a coordinator that has sent an event
     bool hasEnded = false;
-    kj::Maybe<Failure> failure{};  // of a worker that ended, while the others may go on
-    bool isLost = false;           // the others go on without it
+    kj::Maybe<Failure> failure{};  // of a worker that ended, while the others may continue
+    bool isLost = false;           // the others continue without it
     bool leaves = false;           // it was asked to leave
     bool isExtra = false;          // the others train while it starts
     uint tries = 0;                // how often it was started again since it was a member
@@ -62,15 +62,15 @@ private:
   };
 
   void begin(ListenPlace place);
-  // Whether the job may go on after this failure of the group. The coordinator then decides it.
+  // Whether the job may continue after this failure of the group. The coordinator then decides it.
   bool mayGoOnWithout(const WatchedGroup& member, const Failure& failed) const;
   void watch(WatchedGroup& member);
   void end(WatchedGroup& member);
   void takeFinished();
   // Ends the process of a worker that is not needed any more.
   void takeDown(WatchedGroup& member);
-  // Puts another worker in the place of one that the others go on without. `left`: it has left on
-  // purpose.
+  // Puts another worker in the place of one that the others continue without. `left`: it has left
+  // on purpose.
   void replace(uint rank, bool left);
   void replaceNow(WatchedGroup& member);
   // Starts another process for the same role.
@@ -141,8 +141,8 @@ private:
 // Several runs may go side by side on one event loop.
 //
 // With `options.trace`, servers and workers leave their records in the folder if the run ends well:
-// see joinTraces(). With `options.resumes`, the run in `folder` goes on from its newest checkpoint,
-// or begins again if no checkpoint is whole.
+// see joinTraces(). With `options.resumes`, the run in `folder` continues from its newest
+// checkpoint, or begins again if no checkpoint is whole.
 kj::Promise<Outcome> launch(const LoadedExperiment& loaded, const RunFolder& folder, RunView& view,
     kj::AsyncIoContext& io, LaunchOptions options = {});
 

@@ -114,7 +114,7 @@ kj::Maybe<Failure> RoleReport::judge(int status) {
   }
   int code = WEXITSTATUS(status);
   if (code == 0) return nullptr;
-  // A worker that was asked to leave a job which goes on without it.
+  // A worker that was asked to leave a job which continues without it.
   if (code == INTERRUPTED) {
     return Failure{Failure::KILLED,
         kj::str(name, " received SIGTERM; ", lastReportedStep(view.reportedStep()))};

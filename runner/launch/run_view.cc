@@ -70,7 +70,7 @@ kj::Maybe<kj::String> RunView::noticeOf(Event::Reader event) {
     if (isUnsaved) return nullptr;
     isUnsaved = true;
     return kj::str("warning: ", unsavedText(event.getUnsaved()),
-        ". The run goes on, and will try again later");
+        ". The run continues, and will try again later");
   }
   if (event.isMembership()) return changeText(event);
   if (event.isLostNewcomer()) {

@@ -85,7 +85,7 @@ public:
   // Returns the paths of those other logs that somebody has removed or renamed. They lack what was
   // appended since then. The events have it all.
   kj::Vector<kj::String> removedLogs() const;
-  // The run's last event as a line of JSON. Null while the run goes on.
+  // The run's last event as a line of JSON. Null while the run is in progress.
   kj::Maybe<kj::StringPtr> lastEvent() const;
   // Whether the events file is still at its path: see LineFile::isInPlace().
   bool isInPlace() const { return events.isInPlace(); }

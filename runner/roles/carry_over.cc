@@ -131,10 +131,10 @@ RunRecord::Resize carryOver(const LoadedExperiment& before, const RunFolder& fro
 void requireBeginning(const Experiment& experiment, const RunFolder& folder,
     const kj::Maybe<FoundCheckpoint>& newest) {
   if (experiment.continued == nullptr || newest != nullptr) return;
-  configs::fail("cannot go on with the run in ", folder.path, ": it has no usable checkpoint. It ",
+  configs::fail("cannot continue the run in ", folder.path, ": it has no usable checkpoint. It ",
       "began at the end of an epoch of another run ([continued]), so it cannot begin again. "
       "Rename ",
-      "the folder, and `runner run --resume` goes on from the other run again");
+      "the folder, and `runner run --resume` continues from the other run again");
 }
 
 }  // namespace runner

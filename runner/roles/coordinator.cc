@@ -96,7 +96,7 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
     });
     if (members.changes().size() > 0 && !cluster.onLoss->continues) {
       configs::fail("workers have left or joined the run in ", folder.path,
-          ", so it goes on only with cluster.on_loss = \"continue\"");
+          ", so it continues only with cluster.on_loss = \"continue\"");
     }
   }
   auto builder = kj::heapArrayBuilder<Seat>(cluster.servers + cluster.seats());
@@ -369,7 +369,7 @@ void Job::checkFolder(uint epochsDone) {
 bool Job::isInPlace() {
   if (log.isInPlace()) return true;
   fail(kj::str("the folder of the run, ", folder.path, ", or its events.jsonl, was removed or ",
-      "renamed while the run went on; start the run again, and leave its folder in place"));
+      "renamed during the run; start the run again, and leave its folder in place"));
   return false;
 }
 

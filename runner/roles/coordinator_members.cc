@@ -75,7 +75,7 @@ kj::Maybe<kj::String> Job::whyNotWithout(const Seat& seat) const {
   auto& cluster = experiment.cluster;
   if (!cluster.onLoss->continues) return kj::String();
   if (seat.role != Role::WORKER) {
-    return kj::str("; a job can go on only if the lost role is a worker (cluster.on_loss)");
+    return kj::str("; a job can continue only if the lost role is a worker (cluster.on_loss)");
   }
   if (!hadBegunBefore(seat)) return kj::str("; the others had not begun to train");
   uint left = members.count();
@@ -105,7 +105,7 @@ void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool lef
   seat.member = nullptr;
   for (auto waiting: {&seat.entering, &seat.revoke}) {
     KJ_IF_MAYBE(fulfiller, *waiting) {
-      (*fulfiller)->reject(KJ_EXCEPTION(DISCONNECTED, "the job goes on without this worker"));
+      (*fulfiller)->reject(KJ_EXCEPTION(DISCONNECTED, "the job continues without this worker"));
     }
     *waiting = nullptr;
   }
@@ -366,7 +366,7 @@ void Job::readSaved(
     if (copyPiece(kj::arrayPtr(&whole, 1), offset, results)) removeNewcomer(seat.index);
     return;
   }
-  auto& checkpoint = KJ_REQUIRE_NONNULL(from, "this run does not go on from a checkpoint");
+  auto& checkpoint = KJ_REQUIRE_NONNULL(from, "this run does not continue from a checkpoint");
   if (name.kind != Part::SHARD) return readPiece(checkpoint.file(name.file()), offset, results);
   auto& shard = restoring.findOrCreate(name.index, [&]() {
     return decltype(restoring)::Entry{name.index, openShard(checkpoint, name)};

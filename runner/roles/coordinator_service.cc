@@ -144,7 +144,7 @@ private:
     job->requireOpen();
     if (number == seat.sessions) return;
     kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED,
-        kj::str("the job goes on without ", job->nameOf(seat), ", because it was lost")));
+        kj::str("the job continues without ", job->nameOf(seat), ", because it was lost")));
   }
 
   kj::Own<Job> job;

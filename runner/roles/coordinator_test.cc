@@ -249,8 +249,7 @@ TEST_CASE("Job: fails immediately if the run's folder is removed or renamed, and
   }
   CHECK(failure ==
         kj::str("the folder of the run, ", job.folder.path, ", or its events.jsonl, was removed ",
-            "or renamed while the run went on; start the run again, and leave its folder in ",
-            "place"));
+            "or renamed during the run; start the run again, and leave its folder in ", "place"));
 }
 
 TEST_CASE("Job: a start removes unfinished files of weights that killed processes have left") {

@@ -45,8 +45,8 @@ kj::Maybe<kj::StringPtr> InstructionSetChoice::level() const {
 
 void requireSameInstructionSet(kj::StringPtr setting, kj::StringPtr before, kj::StringPtr folder) {
   if (before.size() == 0 || setting == AUTO_INSTRUCTION_SET || setting == before) return;
-  configs::fail("the run in ", folder, " has computed with ", before, " so far, and cannot go on ",
-      "with cluster.instruction_set = \"", setting,
+  configs::fail("the run in ", folder, " has computed with ", before,
+      " so far, and cannot continue ", "with cluster.instruction_set = \"", setting,
       "\", because the bits of the weights depend on it. Choose \"", before, "\" or \"",
       AUTO_INSTRUCTION_SET, "\", or begin a new run without --resume");
 }

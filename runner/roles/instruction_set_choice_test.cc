@@ -94,7 +94,7 @@ TEST_CASE(
   auto failure =
       kj::runCatchingExceptions([&]() { requireSameInstructionSet("avx2", "avx512", "runs/x/1"); });
   CHECK(KJ_REQUIRE_NONNULL(failure).getDescription() ==
-        "the run in runs/x/1 has computed with avx512 so far, and cannot go on with "
+        "the run in runs/x/1 has computed with avx512 so far, and cannot continue with "
         "cluster.instruction_set = \"avx2\", because the bits of the weights depend on it. Choose "
         "\"avx512\" or \"auto\", or begin a new run without --resume");
 }

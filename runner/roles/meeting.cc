@@ -96,7 +96,7 @@ bool Meeting::leave(uint rank) {
   if (full) return false;
   KJ_IF_MAYBE(waiting, mine.waiting) {
     present--;
-    (*waiting)->reject(KJ_EXCEPTION(DISCONNECTED, "the job goes on without this worker", rank));
+    (*waiting)->reject(KJ_EXCEPTION(DISCONNECTED, "the job continues without this worker", rank));
   }
   mine.waiting = nullptr;
   if (place != MeetingPoint::VALIDATED) mine.contribution = nullptr;

@@ -70,14 +70,15 @@ bool workersAreHere(const Experiment& experiment, const RoleOptions& options) {
   return options.launched && (word == LauncherKind::LOCAL || word == LauncherKind::INLINE);
 }
 
-// Throws if the folder has a run of another experiment, or a run that has finished. To go on with
-// it would cut its events.
+// Throws if the folder has a run of another experiment, or a run that has finished. Continuing such
+// a run would cut its events.
 void requireUnfinished(const LoadedExperiment& loaded, const RunFolder& folder) {
   if (lastLineOf(folder.events()).size() == 0) return;
   auto record = readRecordToResume(folder.path);
   if (record.digest.size() > 0 && record.digest != loaded.digest) {
-    configs::fail("cannot go on with the run in ", folder.path,
-        ": it belongs to another experiment. Go on with the file that made it, or name another ",
+    configs::fail("cannot continue the run in ", folder.path,
+        ": it belongs to another experiment. Continue it with the file that made it, or name "
+        "another ",
         "folder");
   }
   if (record.state == RunRecord::FINISHED &&
@@ -87,20 +88,22 @@ void requireUnfinished(const LoadedExperiment& loaded, const RunFolder& folder) 
   }
 }
 
-// Returns the checkpoint from which the run goes on, and sets newer ones aside. Null if there is
+// Returns the checkpoint from which the run continues, and sets newer ones aside. Null if there is
 // none: the run then begins again. Throws, and changes nothing, if another program, file or user
-// could use one, or if the run must not go on. A launcher has made sure that it has not finished.
+// could use one, or if the run must not continue. A launcher has made sure that it has not
+// finished.
 kj::Maybe<FoundCheckpoint> checkpointOf(
     const LoadedExperiment& loaded, const RunFolder& folder, bool launched) {
   auto found = newestCheckpoint(folder, loaded.digest.asPtr(), [](kj::String why) { tell(why); });
   if (found == nullptr) {
     KJ_IF_MAYBE(why, whyForeign(folder, loaded.digest)) {
-      configs::fail("cannot go on with the run in ", folder.path, ": ", *why, ". Go on with the ",
+      configs::fail("cannot continue the run in ", folder.path, ": ", *why,
+          ". Continue it with the ",
           "program and the file that made it, or rename the folder to begin again");
     }
     KJ_IF_MAYBE(why, whyUnreadable(folder)) {
-      configs::fail("cannot go on with the run in ", folder.path, ": ", *why,
-          ". Make the files of ", "its checkpoints readable, or rename the folder to begin again");
+      configs::fail("cannot continue the run in ", folder.path, ": ", *why, ". Make the files of ",
+          "its checkpoints readable, or rename the folder to begin again");
     }
   }
   if (!launched) requireUnfinished(loaded, folder);

@@ -218,7 +218,7 @@ TEST_CASE("loadRuns: values of a range with the same error make one error, with 
   auto errors = load("", {"train.epochs={ from = -3, to = 2, count = 6 }"}).errors;
   CHECK(tests::contains(errors,
       "`epochs` must be an integer 1 … 1000000, not -3 (in 4 runs, for example epochs=-3)\n"));
-  CHECK(tests::contains(errors, "\n1 error in "));
+  CHECK(tests::contains(errors, "\n1 error; "));
 }
 
 TEST_CASE("loadRuns: one wrong value of a range is named alone, unless only some runs have it") {

@@ -35,7 +35,7 @@ private:
   // The same for all runs from `index` on. `queued` must outlive the promise.
   kj::Promise<void> sortFrom(size_t index, kj::ArrayPtr<const SlurmJob> queued);
   kj::Promise<void> submit();
-  // Looks every 2 s until no run goes on.
+  // Looks every 2 s until no run is in progress.
   kj::Promise<void> follow();
   // Finishes the runs that are over. `answer` is what Slurm has said.
   void take(const kj::Maybe<SlurmQueue::Jobs>& answer);
@@ -63,7 +63,7 @@ private:
   uint toDo = 0;                // how many runs were not done before
   uint failed = 0;
   bool hasAnswer = true;  // whether Slurm has answered
-  // Goes on when the promise of run() is dropped.
+  // Continues when the promise of run() is dropped.
   kj::ForkedPromise<void> submission = kj::Promise<void>(kj::READY_NOW).fork();
   kj::TimePoint began;
 };

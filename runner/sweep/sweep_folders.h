@@ -32,11 +32,11 @@ public:
   // Returns the record of a run that has ended before and whose weights are there. It needs no more
   // work.
   kj::Maybe<RunRecord> doneBefore(size_t index) const;
-  // Returns the record of a run that an earlier call has begun and that goes on from its newest
+  // Returns the record of a run that an earlier call has begun and that continues from its newest
   // checkpoint. Null if the run begins, or begins again because a rule has stopped it.
   kj::Maybe<RunRecord> begunBefore(size_t index) const;
   // Writes the experiment file of a run to its folder, which is held. Removes what earlier runs
-  // have left there, unless the run goes on from there. Returns begunBefore().
+  // have left there, unless the run continues from there. Returns begunBefore().
   kj::Maybe<RunRecord> prepare(const HeldRunFolder& held, size_t index) const;
   // Returns what is known of a run that another process runs now.
   RunRecord recordElsewhere(size_t index) const;

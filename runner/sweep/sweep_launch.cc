@@ -72,7 +72,7 @@ struct SweepLaunch::Running {
   bool hasEnded = false;
   View view;
   SaveHook saveHook;
-  kj::Maybe<RunRecord> before;  // what an earlier call has left, if the run goes on from there
+  kj::Maybe<RunRecord> before;  // what an earlier call has left, if the run continues from there
   uint countedEpochs = 0;       // how many epochs the rungs have counted
   ValidatedEpochs validatedEpochs;
   kj::Maybe<Stop> stop;  // set when the run is stopped
@@ -296,7 +296,7 @@ kj::Promise<void> SweepLaunch::save() {
 
 void SweepLaunch::continued(Running& running, Event::Continued::Reader continued) {
   running.view.say(
-      kj::str("goes on after step ", continued.getStep(), ", in epoch ", continued.getEpoch()));
+      kj::str("continues after step ", continued.getStep(), ", in epoch ", continued.getEpoch()));
   KJ_IF_MAYBE(record, running.before) {
     for (auto& epoch: record->epochRecords) {
       if (epoch.epoch <= running.countedEpochs || epoch.epoch >= continued.getEpoch()) continue;

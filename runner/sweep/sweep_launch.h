@@ -34,14 +34,13 @@ public:
   // If another process runs a run, or tries it again after it failed here, this process leaves it
   // alone and reads its record at the end. The record then says how it ended, or RUNNING.
   //
-  // Runs that an earlier call has begun go on from their newest checkpoints. Dropping the promise
-  // takes the running runs down. Call once.
-  // The promise must be dropped before this object.
+  // Runs that an earlier call has begun continue from their newest checkpoints. Dropping the
+  // promise takes the running runs down. Call once. The promise must be dropped before this object.
   kj::Promise<kj::Array<RunRecord>> run();
   // Call it before the promise is dropped. `reason` is recorded in every run that is then taken
   // down.
   void interrupt(kj::StringPtr reason) { interruption = kj::str(reason); }
-  // Saves the runs that go on: see Launch::save(). Starts no others after interrupt().
+  // Saves the runs in progress: see Launch::save(). Starts no others after interrupt().
   kj::Promise<void> save();
   // Removes the progress lines.
   void clear() { progress.clear(); }

@@ -32,7 +32,7 @@ kj::Maybe<ValidatedEpoch> ValidatedEpochs::take(Event::Reader event) {
   }
 }
 
-// A job that goes on without lost workers names those that it has. Others have all.
+// A job that continues without lost workers names those that it has. Others have all.
 void ValidatedEpochs::beginWith(capnp::List<uint32_t>::Reader ranks) {
   members = {};
   for (uint rank: ranks) members.insert(rank);

@@ -85,7 +85,7 @@ TEST_CASE("ValidatedEpochs: a job that has got more workers waits for all of the
   CHECK(run.completes(2, 1));
 }
 
-TEST_CASE("ValidatedEpochs: a run that goes on has the workers that it had when it was saved") {
+TEST_CASE("ValidatedEpochs: a run that continues has the workers that it had when it was saved") {
   TestRun run;
   run.listen({0, 1});
   CHECK_FALSE(run.completes(0, 1));

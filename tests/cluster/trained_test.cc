@@ -226,7 +226,7 @@ TEST_CASE("predict: its answers for all files add up to evaluate's accuracy") {
     CHECK(ended.exitCode == 2);
     CHECK(contains(ended.errors, "is the class "));
     ended = command({"evaluate", other.folder, "--set", "model.weights =x"});
-    CHECK(contains(ended.errors, "has weights of its own. Name an experiment file"));
+    CHECK(contains(ended.errors, "has its own weights. Name an experiment file"));
     auto weights = kj::str("model.weights=", run.folder);
     ended = command({"evaluate", MLP, "--set", weights});
     CHECK(ended.exitCode == 2);

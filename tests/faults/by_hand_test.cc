@@ -442,7 +442,7 @@ TEST_CASE("a worker that wakes up after the job has continued without it says so
     auto ended = job.workers[1]->wait(FAILS_WITHIN_S);
     INFO(ended.errors);
     CHECK(ended.exitCode != 0);
-    CHECK(contains(ended.errors, "error: the job goes on without"));
+    CHECK(contains(ended.errors, "error: the job continues without"));
     CHECK_FALSE(contains(ended.errors, "could not be reached"));
     CHECK_FALSE(job.workers[0]->hasEnded());
   }

@@ -116,7 +116,7 @@ TEST_CASE("a job that loses one worker after the other continues, and others tak
   checkWentOn(*run, 3);
   auto errors = run->command.errors();
   CHECK(contains(errors, "worker 1 was killed by signal 9 (Killed)"));
-  CHECK(contains(errors, "The other workers go on"));
+  CHECK(contains(errors, "The other workers continue"));
   CHECK(contains(errors, "worker 0 was lost in step "));
   CHECK(contains(errors, ": 2 workers from now on"));
   CHECK(contains(errors, "worker 2 has joined at step "));

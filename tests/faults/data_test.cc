@@ -74,7 +74,7 @@ TEST_CASE("a run whose disk has no room for a second checkpoint warns once and t
   CHECK(contains(ended.errors, "warning: saving failed at step 200: cannot write "));
   CHECK(contains(ended.errors,
       ": No space left on device; free some space, or choose another folder with --runs. The run "
-      "goes on, and will try again later\n"));
+      "continues, and will try again later\n"));
   CHECK(contains(ended.output, " times. The last time: saving failed at step "));
 }
 

@@ -52,7 +52,7 @@ TEST_CASE("a checkpoint that the disk refuses costs a run nothing but a warning"
     CHECK(countOf(ended.errors, "warning: ") == 1);
     CHECK(contains(ended.errors, "warning: saving failed at step "));
     CHECK(contains(ended.errors, fault.words));
-    CHECK(contains(ended.errors, ". The run goes on, and will try again later\n"));
+    CHECK(contains(ended.errors, ". The run continues, and will try again later\n"));
     auto events = run.read("events.jsonl");
     bool isLasting = !contains(fault.part, "/step-80/");
     CHECK(contains(events, SAVED) == !isLasting);

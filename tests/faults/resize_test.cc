@@ -51,7 +51,7 @@ struct Cut {
   kj::String folderOf(uint number) const { return kj::str(run.runs, "/resumable/", number); }
   Trained goOnInto(uint number, kj::ArrayPtr<const kj::StringPtr> words) const {
     auto ended = goOn(words);
-    CHECK(contains(ended.errors, kj::str("run ", folderOf(number), " goes on from ")));
+    CHECK(contains(ended.errors, kj::str("run ", folderOf(number), " continues from ")));
     said = kj::str(ended.errors);
     return finished(ended, folderOf(number));
   }
@@ -176,7 +176,7 @@ TEST_CASE("a run that has continued with another number of workers is resumed li
   auto ended = command->wait();
   REQUIRE(ended.exitCode == 130);
   auto resumed = cut.goOn(three);
-  CHECK(!contains(resumed.errors, " goes on from "));
+  CHECK(!contains(resumed.errors, " continues from "));
   auto result = finished(resumed, cut.folderOf(2));
   CHECK(result.weightsSha256 == undisturbed.weightsSha256);
   CHECK(comparableEvents({kj::mv(away)}) == comparableEvents({kj::str(result.folder)}));
@@ -263,7 +263,8 @@ TEST_CASE("in the middle of an epoch, the number of workers cannot change") {
   auto refused = run.start(words)->wait();
   CHECK(refused.exitCode == 1);
   CHECK(contains(refused.errors,
-      kj::str("error: the run in ", run.folder, " has 2 servers and 2 workers, and cannot go on ",
+      kj::str("error: the run in ", run.folder,
+          " has 2 servers and 2 workers, and cannot continue ",
           "with 2 servers and 3 workers: that is possible only at the end of an epoch, and its ",
           "newest checkpoint is of step ")));
   CHECK(contains(refused.errors,
@@ -291,7 +292,7 @@ TEST_CASE("timed checkpoints are also made at the ends of epochs") {
   other->kill(SIGTERM);
   auto ended = other->wait();
   CHECK(ended.exitCode == 130);
-  CHECK(contains(ended.errors, " goes on from "));
+  CHECK(contains(ended.errors, " continues from "));
 }
 
 }  // namespace

@@ -253,9 +253,9 @@ TEST_CASE("a coordinator with another experiment refuses to continue a run, and 
       run.folder, "--set", "train.seed=7"});
   auto ended = coordinator.wait();
   CHECK(ended.exitCode == 1);
-  CHECK(contains(ended.errors,
-      kj::str("cannot go on with the run in ", run.folder, ": ", newest,
-          " belongs to another experiment. Go on with the program and the file that made it")));
+  CHECK(contains(ended.errors, kj::str("cannot continue the run in ", run.folder, ": ", newest,
+                                   " belongs to another experiment. Continue it with the program "
+                                   "and the file that made it")));
   CHECK(run.read("events.jsonl") == events);
   CHECK(run.newestCheckpoint() == newest);
 }
@@ -273,7 +273,7 @@ TEST_CASE("a coordinator refuses to resume a run that has finished or is of anot
           RESUMABLE, "--role", "coordinator", RESUME, "--folder", run.folder, "--set", setting};
       return startByHand(words)->wait();
     };
-    auto cannot = kj::str("cannot go on with the run in ", run.folder, ": ");
+    auto cannot = kj::str("cannot continue the run in ", run.folder, ": ");
     checkFailed(resume("train.seed=7"), {cannot, "another experiment"_kj});
     checkFailed(resume(every), {kj::str("the run in ", run.folder, " has already finished")});
     CHECK(run.read("events.jsonl") == events);
@@ -436,8 +436,8 @@ TEST_CASE(
   KJ_SYSCALL(::unlink(kj::str(run.folder, "/weights.safetensors").cStr()));
   auto ended = run.start({RESUME})->wait();
   CHECK(finished(ended, run.folder).weightsSha256 == trained.weightsSha256);
-  CHECK(countOf(ended.errors, kj::str("the run in ", run.folder, " had finished, but goes on: ")) ==
-        1);
+  CHECK(countOf(ended.errors,
+            kj::str("the run in ", run.folder, " had finished, but continues: ")) == 1);
 }
 
 TEST_CASE("--folder repeats the exit code of a finished run that missed an expectation") {

@@ -148,7 +148,7 @@ TEST_CASE("a run whose folder is renamed while it trains ends and says so") {
   KJ_SYSCALL(::rename(run->folder.cStr(), kj::str(run->folder, "-renamed").cStr()));
   auto ended = run->command.wait(FAILS_WITHIN_S);
   auto words = kj::str("the folder of the run, ", run->folder,
-      ", or its events.jsonl, was removed or renamed while the run went on");
+      ", or its events.jsonl, was removed or renamed during the run");
   checkFailed(ended, {words});
   checkNothingLeft(*run);
 }

@@ -105,7 +105,8 @@ TEST_CASE("a job that cannot have the requested number of workers says why") {
   addressOf(*coordinator);
   auto byHand = Command({RUNNER, "scale", folder, "1"}).wait();
   CHECK(byHand.exitCode == 2);
-  CHECK(contains(byHand.errors, " was started by hand, so nobody starts or ends workers for it. "));
+  CHECK(contains(
+      byHand.errors, " was started by hand, so no launcher starts or ends workers for it. "));
 
   Run other(SHORT, {"train.epochs=1000"});
   REQUIRE(other.command.waitForOutput("Speed: "));

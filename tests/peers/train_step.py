@@ -42,7 +42,7 @@ PARENT = "TRAIN_STEP_PARENT"  # the variable with the parent's process id
 
 def end_with_parent():
     """Makes this worker end with its parent. Called before PyTorch is loaded, which takes seconds:
-    a worker whose parent ends meanwhile would otherwise go on."""
+    a worker whose parent ends meanwhile would otherwise continue."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(os.environ[PARENT]):
         sys.exit(1)

@@ -277,7 +277,7 @@ TEST_CASE("--update refuses a kept log of two runs, and names it") {
   CHECK(update.exitCode == 2);
   CHECK(update.errors ==
         "error: small holds 2 runs: line 1 is Node[0] Epoch[0], and line 3 is Node[0] Epoch[0] "
-        "again. Keep each run in a log of its own.\n"_kj);
+        "again. Keep each run in a separate log.\n"_kj);
 }
 
 TEST_CASE("keep_log writes the name of a sweep's run, the images per epoch and published figures") {

@@ -87,8 +87,8 @@ private:
         counts.virtual_s, " s of the jobs' own time). The launcher started all roles again ",
         counts.restarts, " times, ", counts.resumptions, " runs were resumed, ",
         counts.interruptions, " of them after a signal, ", counts.leftBehind,
-        " roles went on after they had been replaced, and ", counts.changed,
-        " jobs went on without workers.\n"));
+        " roles continued after they had been replaced, and ", counts.changed,
+        " jobs continued without workers.\n"));
     for (auto kind: kj::indices(counts.faults)) {
       print(kj::str(counts.faults[kind], " times: ", FAULT_NAMES[kind], "\n"));
     }

@@ -323,7 +323,7 @@ TEST_CASE("a killed or interrupted sweep continues its run from the newest check
     INFO(second.errors);
     REQUIRE(second.exitCode == 0);
     CHECK(contains(second.errors, kj::str("run 1/2 ", NAMES[0], ": skipped, it has finished")));
-    CHECK(contains(second.errors, kj::str("run 2/2 ", NAMES[1], ": goes on after step ")));
+    CHECK(contains(second.errors, kj::str("run 2/2 ", NAMES[1], ": continues after step ")));
     auto events = readFile(kj::str(sweep.folder(), "/events.jsonl"));
     CHECK(countOf(events, "\"continued\":{") == 1);
     CHECK(countOf(events, "\"started\":{") == 1);
@@ -608,7 +608,7 @@ TEST_CASE("sweep.stop counts the epochs that a continued run has made before the
   auto second = run(broken.runs, words);
   INFO(second.errors);
   REQUIRE(second.exitCode == 0);
-  CHECK(countOf(second.errors, ": goes on after step ") == 1);
+  CHECK(countOf(second.errors, ": continues after step ") == 1);
   CHECK(contains(second.output, "- learning_rate=1e-07 stopped: at epoch 1: "));
 }
 

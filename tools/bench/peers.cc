@@ -92,7 +92,7 @@ kj::MainFunc BenchPeers::getMain() {
   doc = kj::str(
       "Trains the same networks with this program and with PyTorch (scripts in tests/peers), in "
       "alternation. Prints the medians of both, and of the ratios ours / theirs, over the rounds. "
-      "Each measurement is a process of its own. Ours is `bench train`, which first checks its "
+      "Each measurement is a separate process. Ours is `bench train`, which first checks its "
       "values; with two workers it is `runner run`. PyTorch runs eager and with "
       "torch.compile(), and the faster one counts. For two-workers, memory and disturbed it only "
       "runs eager. A row that fails says why, and makes the exit code 1. Run it from the "

@@ -24,7 +24,7 @@ kj::StringPtr nameOf(StepStyle style) {
 [[noreturn]] void refuse(kj::StringPtr name, uint64_t line, kj::StringPtr style, uint64_t otherLine,
     kj::StringPtr other) {
   configs::fail(name, " contains lines of two styles: line ", line, " has style ", style,
-      ", and line ", otherLine, " has style ", other, ". Put each style into a file of its own.");
+      ", and line ", otherLine, " has style ", other, ". Put each style into a separate file.");
 }
 
 // Throws if the lines are not all of one style.
@@ -87,7 +87,7 @@ void requireOneRun(kj::ArrayPtr<const StepLine> steps, kj::StringPtr name) {
       configs::fail(name, " contains several runs, or the logs of several workers: line ",
           before->number, " has global step ", KJ_ASSERT_NONNULL(before->globalStep), ", and line ",
           line.number, " is back at ", KJ_ASSERT_NONNULL(line.globalStep),
-          ". Put each into a file of its own.");
+          ". Put each into a separate file.");
     }
   }
 }

@@ -34,10 +34,10 @@ TEST_CASE("readLogTable: the lines in a log decide which table it has") {
 TEST_CASE("readLogTable: refuses a log with lines of two styles") {
   CHECK(complaint(kj::str("hello\n", AWS, EPOCH)) ==
         "x.log contains lines of two styles: line 3 has style mxnet, and line 2 has style tf_aws. "
-        "Put each style into a file of its own.");
+        "Put each style into a separate file.");
   CHECK(complaint(kj::str(AWS, SCHLAG)) ==
         "x.log contains lines of two styles: line 1 has style tf_aws, and line 2 has style schlag. "
-        "Put each style into a file of its own.");
+        "Put each style into a separate file.");
 }
 
 kj::String aws(uint step, uint globalStep) {
@@ -49,7 +49,7 @@ TEST_CASE("readLogTable: refuses two runs by steps in one file, and names the li
   auto end = "total step: 305, global_step: 300\n"_kj;
   CHECK(complaint(kj::str(run, end, run, end)) ==
         "x.log contains several runs, or the logs of several workers: line 4 has global step 295, "
-        "and line 7 is back at 95. Put each into a file of its own.");
+        "and line 7 is back at 95. Put each into a separate file.");
   CHECK(complaint(kj::str(run, run)) != "");
   auto schlag = [](uint globalStep) {
     return kj::str("Step: ", globalStep, ",  Epoch:  1,  Batch: 100 of 550,  Cost: 1.0,  ",
@@ -64,10 +64,10 @@ TEST_CASE("readLogTable: refuses two runs by steps in one file, and names the li
   CHECK(
       complaint(kj::str(replica(0, 1, 0), replica(1, 1, 1), replica(0, 2, 2), replica(1, 1, 0))) ==
       "x.log contains several runs, or the logs of several workers: line 2 has global step 1, and "
-      "line 4 is back at 0. Put each into a file of its own.");
+      "line 4 is back at 0. Put each into a separate file.");
   CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 1, 0))) != "");
   // These are not two runs: another worker begins after the first, or one begins again while the
-  // job goes on.
+  // job continues.
   CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 2, 1), replica(1, 1, 0))) == "");
   CHECK(complaint(kj::str(replica(0, 1, 0), replica(0, 2, 1), replica(0, 1, 4))) == "");
 }

@@ -150,7 +150,7 @@ RunFigures readFigures(const IndexedRun& run, Combine combine, kj::ArrayPtr<cons
     if (log.name != run.log) continue;
     TableOptions options;
     options.combine = combine;
-    options.otherRuns = "Keep each run in a log of its own";
+    options.otherRuns = "Keep each run in a separate log";
     RunFigures figures{run, readLogTable(log.text, log.name, options)};
     if (figures.table.is<SpeedTable>()) {
       configs::fail(log.name, " has only speed lines, and the page has no table for them.");
