@@ -94,7 +94,11 @@ public:
         }
       }
     } else {
-      verdicts.add(Verdict{false, kj::str(subject, " is expected, but the run does not have it")});
+      uint last = run.epochRecords.size() == 0 ? 0 : run.epochRecords.back().epoch;
+      bool isTooShort = expectation.epoch.orDefault(0) > last;
+      auto has =
+          isTooShort ? kj::str("has only ", counted(last, "epoch")) : kj::str("does not have it");
+      verdicts.add(Verdict{false, kj::str(subject, " is expected, but the run ", has)});
     }
   }
 

@@ -69,7 +69,7 @@ TEST_CASE("judge: a top-k accuracy of another k is not the expected figure") {
 
 TEST_CASE("judge: an expectation is missed if its figure is missing or not a number") {
   CHECK(judged("validation_accuracy = { epoch = 3, at_least = 0 }", run(0, 0)) ==
-        "- validation_accuracy of epoch 3 is expected, but the run does not have it\n");
+        "- validation_accuracy of epoch 3 is expected, but the run has only 2 epochs\n");
   CHECK(judged("validation_loss = { at_most = 1 }", run(0, 0)) ==
         "- validation_loss of epoch 2 is expected, but the run does not have it\n");
   CHECK(judged("validation_accuracy = { at_least = 0 }", run(0, std::nan(""))) ==
