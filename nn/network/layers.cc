@@ -242,7 +242,13 @@ Layer readRepeat(configs::Reader& reader) {
         "make `times` smaller, here or in a `repeat` inside", {"layers"_kj});
     result.times = 1;
   }
-  return make(reader, kj::mv(result));
+  auto layer = make(reader, kj::mv(result));
+  // The copies get the names of their layers.
+  if (layer.name.size() > 0) {
+    reader.error(
+        "name", "a `repeat` has no use for a name", "name the layers in it, or leave `name` out");
+  }
+  return layer;
 }
 
 constexpr configs::Kind<Layer> ROWS[] = {

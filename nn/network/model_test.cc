@@ -285,6 +285,17 @@ layers = [{ kind = "repeat", times = 1000, layers = [{ kind = "relu" }] }]
       "x.toml:4:9: error: `repeat` unrolls to 1000000 layers, and at most 100000 are allowed"));
 }
 
+TEST_CASE("Model: refuses a name of a repeat, which would have no effect") {
+  Built model(R"(
+[[layers]]
+kind = "repeat"
+name = "block"
+times = 2
+layers = [{ kind = "relu" }]
+)");
+  CHECK(model.reports("x.toml:4:8: error: a `repeat` has no use for a name"));
+}
+
 TEST_CASE("Model: reports only the innermost of nested repeats that is too large") {
   Built model(R"(
 [[layers]]
