@@ -297,7 +297,8 @@ private:
     if (files.size() > 0)
       return kj::str("--update takes its logs from the folder results. Leave FILE out");
     if (options.run != nullptr || columns.size() > 0 || options.metrics.size() > 0 ||
-        options.epochs.size() > 0 || options.every != 1 || summary) {
+        options.epochs.size() > 0 || options.every != 1 || summary ||
+        options.combine != Combine::MEAN || format != runner::TableFormat::MARKDOWN) {
       return kj::str(
           "--update takes no other option than --check: results/index.toml says how its tables are "
           "made");

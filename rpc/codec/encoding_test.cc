@@ -149,7 +149,7 @@ TEST_CASE("Encoding: bytes that are not a payload are refused with the reason") 
   CHECK(refuses(BFLOAT16, words(1, 2), 0, 5, half));
   CHECK(refuses(CODES, words(0, 0), 0, 16, half));
   CHECK(refuses(CODES, words(0x10), 0, 16, "no two-bit code 01"));
-  CHECK(refuses(CODES, words(0x03), 0, 3, "behind the slice"));
+  CHECK(refuses(CODES, words(0x03), 0, 3, "beyond the end of the slice"));
   // 1bit has two means and one word of bits per group.
   constexpr uint32_t INFINITE = 0x7f800000, NEGATIVE_NAN = 0xffc00000;
   CHECK(refuses(BITS, words(0, 0), 0, 3, half));
@@ -157,8 +157,8 @@ TEST_CASE("Encoding: bytes that are not a payload are refused with the reason") 
   CHECK(refuses(BITS, words(0, 0, 0), 1, 3, half));
   CHECK(refuses(BITS, words(INFINITE, 0, 0), 0, 3, "not a finite number"));
   CHECK(refuses(BITS, words(0, NEGATIVE_NAN, 0), 0, 3, "not a finite number"));
-  CHECK(refuses(BITS, words(0, 0, 8), 0, 3, "behind the slice"));
-  CHECK(refuses(BITS, words(0, 0, 0x80000000), 0, 31, "behind the slice"));
+  CHECK(refuses(BITS, words(0, 0, 8), 0, 3, "beyond the end of the slice"));
+  CHECK(refuses(BITS, words(0, 0, 0x80000000), 0, 31, "beyond the end of the slice"));
   CHECK(refusal(BITS, words(0, 0, 7).asBytes(), 3) == "");
   CHECK(refusal(BITS, words(0, 0, 0xffffffff).asBytes(), 32) == "");
   auto groups = kj::heapArray<uint32_t>(ONE_BIT_GROUP / 32 + 2 + 3);

@@ -201,7 +201,7 @@ TEST_CASE("ShardServer: a 1bit push with a mean that is not finite is refused an
     return request.send();
   };
   CHECK(contains(bench.refusal(push(float(-kj::inf()), 0.5f, 0xff)), "not a finite number"));
-  CHECK(contains(bench.refusal(push(0, 0.5f, 0x1ff)), "behind the slice"));
+  CHECK(contains(bench.refusal(push(0, 0.5f, 0x1ff)), "beyond the end of the slice"));
   CHECK(all(push(0, 0.5f, 0xff).wait(bench.scope), 40, 1.5f));
 }
 

@@ -176,10 +176,11 @@ kj::Maybe<kj::String> EvaluateCommand::chooseWorst() {
 
 kj::Maybe<kj::String> EvaluateCommand::chooseTopK(const TrainedModel& model) {
   uint classes = model.graph.classes;
-  if (topK >= classes) {
-    return kj::str("--top ", topK, " counts every image: the network has ", classes, " classes");
-  }
+  auto option = topK > 0 ? "--top "_kj : "log.top_k = "_kj;
   if (topK == 0) topK = model.experiment().log.topK;
+  if (topK >= classes) {
+    return kj::str(option, topK, " counts every image: the network has ", classes, " classes");
+  }
   if (topK == 0 && classes > TOP_K) topK = TOP_K;
   return nullptr;
 }

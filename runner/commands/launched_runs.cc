@@ -86,6 +86,23 @@ bool isSweep(const RunFolder& folder) {
   return exists(runOrderFile(folder.path));
 }
 
+kj::Maybe<RunFolder> sweepOf(const RunFolder& folder) {
+  // A path such as `seed=1` or `.` does not name the folder above.
+  auto real = ::realpath(folder.path.cStr(), nullptr);
+  if (real == nullptr) return nullptr;
+  KJ_DEFER(::free(real));
+  kj::StringPtr path = real;
+  auto slash = KJ_ASSERT_NONNULL(path.findLast('/'));
+  RunFolder sweep{kj::heapString(path.slice(0, slash))};
+  kj::Array<kj::String> names;
+  // An order that cannot be read names no run.
+  kj::runCatchingExceptions([&]() { names = runOrderIn(sweep.path); });
+  for (auto& name: names) {
+    if (name == path.slice(slash + 1)) return kj::mv(sweep);
+  }
+  return nullptr;
+}
+
 bool isQueued(const RunFolder& folder) {
   if (slurmJobOf(folder) == nullptr || isHeld(folder)) return false;
   KJ_IF_MAYBE(code, lastExitCodeOf(folder)) {
@@ -111,7 +128,9 @@ LaunchEnd endOf(const RunFolder& folder) {
   if (exists(folder.events())) {
     auto record = readRunRecord(folder.path);
     if (record.state == RunRecord::UNFINISHED && !isHeld(folder)) {
-      record.reason = kj::str("its processes were killed; `runner run` continues it with --resume");
+      record.reason = kj::str("its processes were killed; ",
+          sweepOf(folder) != nullptr ? "the command of its sweep continues it"
+                                     : "`runner run` continues it with --resume");
     }
     auto reason = record.reason.size() == 0 ? kj::str() : kj::str(": ", record.reason);
     return {code.orDefault(codeOf(record.state)), kj::str(stateWord(record.state), reason)};

@@ -23,6 +23,10 @@ bool isSweep(const RunFolder& folder);
 // Whether a run was submitted to Slurm, has not finished, and no process works on it. It may wait
 // in the queue, Slurm may have removed it, or it may have failed: only Slurm knows which.
 bool isQueued(const RunFolder& folder);
+// Returns the folder of the sweep to which the run in `folder` belongs: the folder above it, if the
+// file of runOrderFile() there names the run. Otherwise null.
+kj::Maybe<RunFolder> sweepOf(const RunFolder& folder);
+
 // Returns the folders below `runs` that a process has locked, and those of queued runs. Sweeps come
 // before their runs. Calls `leaveOut` with the reason for each folder below `runs` that cannot be
 // read. Throws if `runs` cannot be read.

@@ -137,10 +137,13 @@ private:
   ModelFacts facts(experiment);
   // A coordinator that cannot listen leaves no folder.
   ListeningCoordinator coordinator(loaded, options);
-  HeldRunFolder held(options.folder.path.size() == 0 ? newRunFolder("runs", experiment.name)
-                                                     : RunFolder{kj::str(options.folder.path)});
+  auto own = kj::heap<HeldRunFolder>(options.folder.path.size() == 0
+                                         ? newRunFolder("runs", experiment.name)
+                                         : RunFolder{kj::str(options.folder.path)});
+  auto& held = *own;
   held.noteByHand();
-  commandLine.atEnd([&held](int code) { held.noteExit(code); });
+  // The lock must outlive an exception that ends the command.
+  commandLine.atEnd([own = kj::mv(own)](int code) { own->noteExit(code); });
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   if (options.resumes) view.noteBefore(held.folder);
   bool hasBegun = false;

@@ -255,6 +255,11 @@ kj::MainFunc RunCommand::getMain() {
 
 Validity RunCommand::run() {
   auto all = loadAll();
+  bool isSweep = all.sweep != nullptr;
+  if (options.resumes && isSweep) {
+    return kj::str(
+        "a sweep needs no --resume: it skips what is finished and continues what it has begun");
+  }
   KJ_IF_MAYBE(why, whyNoTracing(all)) return kj::mv(*why);
   KJ_IF_MAYBE(why, whyNoMembership(all)) return kj::mv(*why);
   KJ_IF_MAYBE(why, whyNoCopies(all)) return kj::mv(*why);
@@ -267,11 +272,6 @@ Validity RunCommand::run() {
   if (folderPath.size() > 0) return runInGivenFolder(all);
 
   KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
-  bool isSweep = all.sweep != nullptr;
-  if (options.resumes && isSweep) {
-    return kj::str(
-        "a sweep needs no --resume: it skips what is finished and continues what it has begun");
-  }
   auto folder = chooseFolder(all);
   bool isSubmitted = inQueue && !isSweep;
   kj::Maybe<Background> background;
@@ -283,10 +283,17 @@ Validity RunCommand::run() {
   if (options.resumes) refuseQueued(folder, course, commandLine);
   if (isSubmitted) submit(all.runs[0].loaded, folder, course);
   auto lock = takeLock(folder, isSweep, background);
+  // Two processes would submit the same runs, and Slurm itself starts as many as it can.
+  bool isShared = isSweep && inQueue && lock == nullptr && isHeld(folder);
+  if (isShared) {
+    configs::fail(holderOf(folder), " works on the sweep in ", folder.path,
+        " already. `runner attach ", folder.path, "` follows it");
+  }
   // Another process may have finished the run since.
   if (options.resumes) endIfFinished(all.runs[0].loaded, folder);
   KJ_IF_MAYBE(held, lock) {
-    commandLine.atEnd([fd = held->get()](int code) { noteExit(fd, code); });
+    // The lock must outlive an exception that ends the command.
+    commandLine.atEnd([own = kj::mv(*held)](int code) { noteExit(own, code); });
   }
   runExperiment(all, runs, folder, tracePath, inQueue, options, course, commandLine);
 }

@@ -4,7 +4,6 @@
 #include <kj/async-unix.h>
 #include <kj/common.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "configs/language/failure.h"
@@ -38,21 +37,32 @@ kj::Maybe<kj::AutoCloseFd> launcherOf(const RunFolder& folder) {
       ", because its lock file could not be written (is the disk full?). End it in its terminal");
 }
 
-// Throws if one run of a sweep is to be stopped.
-void checkAlone(const RunFolder& folder) {
-  // A path such as `seed=1` or `.` does not name the folder above.
-  auto real = ::realpath(kj::str(folder.path, "/..").cStr(), nullptr);
-  if (real == nullptr) return;
-  KJ_DEFER(::free(real));
-  RunFolder parent{kj::str(real)};
-  if (!isHeld(parent)) return;
-  KJ_IF_MAYBE(sweep, lastHolderOf(parent)) {
-    KJ_IF_MAYBE(own, lastHolderOf(folder)) {
-      if (own->process.pid != sweep->process.pid || own->process.boot != sweep->process.boot) {
-        return;
-      }
-      configs::fail(folder.path, " is a run of a sweep, whose process works on all of its runs. ",
-          "`runner stop ", parent.path, "` ends the sweep. The same command continues it later");
+// Returns the run or the sweep in `folder`, or else a run of this sweep, if a process works on it.
+// Several processes may share a sweep, and only the first one holds the sweep's own lock.
+kj::Maybe<RunFolder> heldIn(const RunFolder& folder) {
+  if (isHeld(folder)) return RunFolder{kj::str(folder.path)};
+  if (!isSweep(folder)) return nullptr;
+  for (auto& name: runOrderIn(folder.path)) {
+    RunFolder run{kj::str(folder.path, "/", name)};
+    if (name.size() > 0 && isHeld(run)) return kj::mv(run);
+  }
+  return nullptr;
+}
+
+// Ends the process that works on `folder`, and waits for its end.
+void endProcessOf(const RunFolder& folder) {
+  KJ_IF_MAYBE(launcher, launcherOf(folder)) {
+    int error = sendSignal(*launcher, SIGTERM);
+    // A launcher that a signal has stopped would take the signal only when it continues.
+    if (error == 0) error = sendSignal(*launcher, SIGCONT);
+    auto who = holderOf(folder);
+    if (error != 0) {
+      configs::fail("cannot end ", who, ", which works on ", folder.path, ": ", strerror(error),
+          ". Only its user and root can");
+    }
+    if (!waitForEnd(*launcher, END_LIMIT_S)) {
+      configs::fail(who, ", which works on ", folder.path, ", has not ended within ", END_LIMIT_S,
+          " s. `kill -9` ends it, and its roles end with it");
     }
   }
 }
@@ -102,24 +112,18 @@ Validity StopCommand::stop() {
         folder.path, ": ", hasBegun ? endOf(folder).text : kj::str("cancelled before it began")));
     return true;
   }
-  if (!isHeld(folder)) {
+  auto held = heldIn(folder);
+  if (held == nullptr) {
     tell(kj::str(folder.path, " is over: ", endOf(folder).text));
     return true;
   }
-  checkAlone(folder);
-  KJ_IF_MAYBE(launcher, launcherOf(folder)) {
-    int error = sendSignal(*launcher, SIGTERM);
-    // A launcher that a signal has stopped would take the signal only when it continues.
-    if (error == 0) error = sendSignal(*launcher, SIGCONT);
-    auto who = holderOf(folder);
-    if (error != 0) {
-      configs::fail("cannot end ", who, ", which works on ", folder.path, ": ", strerror(error),
-          ". Only its user and root can");
-    }
-    if (!waitForEnd(*launcher, END_LIMIT_S)) {
-      configs::fail(who, ", which works on ", folder.path, ", has not ended within ", END_LIMIT_S,
-          " s. `kill -9` ends it, and its roles end with it");
-    }
+  KJ_IF_MAYBE(sweep, sweepOf(folder)) {
+    configs::fail(folder.path, " is a run of a sweep, whose process works on all of its runs. ",
+        "`runner stop ", sweep->path, "` ends the sweep. The same command continues it later");
+  }
+  while (held != nullptr) {
+    endProcessOf(KJ_ASSERT_NONNULL(held));
+    held = heldIn(folder);
   }
   tell(kj::str(folder.path, ": ", endOf(folder).text));
   return true;

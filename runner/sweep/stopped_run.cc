@@ -37,7 +37,8 @@ kj::Vector<kj::String> eventsUntil(const RunFolder& folder, uint epoch) {
   eachEvent(folder, [&](Event::Reader event) {
     bool isEnd = event.isEnded() || isLast(event);
     auto of = epochOf(event);
-    if (isEnd || of.orDefault(0) > epoch) return;
+    // The file of the best weights is removed.
+    if (isEnd || event.isBest() || of.orDefault(0) > epoch) return;
     lines.add(formatEvent(event));
     if (of.orDefault(0) == epoch) kept = lines.size();
   });

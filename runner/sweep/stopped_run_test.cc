@@ -136,6 +136,15 @@ TEST_CASE("recordStop: events up to the rung stay, and every file says how the r
   CHECK(record.epochRecords.size() == 1);
 }
 
+TEST_CASE("recordStop: leaves out which epoch was best, because the weights of it are removed") {
+  TestRun run("best");
+  run.append(1, 0, [](Event::Builder event) { event.initBest().setEpoch(1); });
+  run.epoch(1);
+  CHECK(contains(run.read(run.held.folder.events()), "\"best\""));
+  run.stop();
+  CHECK(!contains(run.read(run.held.folder.events()), "\"best\""));
+}
+
 TEST_CASE("recordStop: leaves out what a faster worker did in the next epoch") {
   TestRun run("faster");
   run.append(1, 0, [](Event::Builder event) { event.initTrained().setEpoch(1); });

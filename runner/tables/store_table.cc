@@ -118,8 +118,11 @@ TextTable storeTable(const RunRecord& record) {
     if (anyReconnects) cells.add(kj::str(sum.reconnects));
     rows.add(cells.releaseAsArray());
   };
-  uint holders = record.servers > 0 ? record.servers : record.workers;
-  for (uint worker = 0; worker < record.workers; worker++) {
+  // Workers that joined have higher numbers than those that the run began with.
+  uint workers = record.workers;
+  for (auto& link: record.links) workers = kj::max(workers, link.worker + 1);
+  uint holders = record.servers > 0 ? record.servers : workers;
+  for (uint worker = 0; worker < workers; worker++) {
     auto wait = findIn(record.waits, [&](auto& each) { return each.worker == worker; });
     auto sum = sumOf(record, [&](auto& link) { return link.worker == worker; });
     KJ_IF_MAYBE(s, sum) add(*s, row(kj::str("worker ", worker), *s, wait, nullptr));

@@ -37,6 +37,14 @@ TEST_CASE("storeTable: sums a worker's row over servers, and a server's row over
         "| 1 | 0: 7, 2: 3, 8 and more: 3 |\n");
 }
 
+TEST_CASE("storeTable: has rows for workers that joined later") {
+  auto record = twoWorkers();
+  record.links[1].worker = 3;
+  auto table = storeTable(record);
+  REQUIRE(table.rows.size() == 3);
+  CHECK(table.rows[1][0] == "worker 3");
+}
+
 TEST_CASE("storeTable: has a column for reconnects if there were some") {
   auto record = twoWorkers();
   record.links[1].reconnects = 2;

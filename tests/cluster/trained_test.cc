@@ -187,6 +187,9 @@ TEST_CASE("predict: its answers for all files add up to evaluate's accuracy") {
   CHECK(contains(page, "bright"));
   CHECK(countOf(page, "<img ") == 60 - correct);
   CHECK(readFile(kj::str(into, "/evaluation.csv")).size() > 0);
+  auto all = command({"evaluate", run.folder, "--set", "log.top_k=2"});
+  CHECK(all.exitCode == 2);
+  CHECK(contains(all.errors, "log.top_k = 2 counts every image: the network has 2 classes"));
 
   SUBCASE("a file that is not an image is named, and the others are classified") {
     writeFile(kj::str(folder, "/notes.txt"), "not a picture");

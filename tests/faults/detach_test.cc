@@ -92,6 +92,15 @@ TEST_CASE("attach returns the exit code of a run that failed or missed an expect
   check("train.optimizer.learning_rate=1e38", 1, "failed: worker ");
 }
 
+TEST_CASE("attach returns the exit code of a run whose table cannot be written") {
+  Detached run(SHORT);
+  KJ_SYSCALL(::mkdir(kj::str(run.folder, "/table.csv").cStr(), 0777));
+  auto attached = call({"attach", run.folder});
+  INFO(attached.output);
+  CHECK(attached.exitCode == 1);
+  CHECK(contains(attached.output, "table.csv: it exists but is not a regular file"));
+}
+
 TEST_CASE("Ctrl-C at attach does not end the run, and stop ends it and says how it ended") {
   Detached run(ENDLESS);
   CHECK(contains(run.said, kj::str("`runner stop ", run.folder, "` ends it")));
@@ -239,6 +248,27 @@ TEST_CASE("a detached sweep is followed, listed and ended as a whole, and can be
   CHECK(ended.exitCode == 130);
   CHECK(contains(ended.output, "Run the same command to continue"));
   CHECK(call({"attach", run}).exitCode == 130);
+}
+
+TEST_CASE("stop ends all processes that share a sweep, but not for one of its runs") {
+  auto runs = newFolder();
+  auto folder = kj::str(runs, "/endless");
+  const kj::StringPtr sweep[] = {
+      "run", ENDLESS, "--sweep=train.seed=1,2,3", "--set=sweep.parallel_runs=1", "--runs", runs};
+  auto first = start(sweep), second = start(sweep);
+  REQUIRE(first->waitForErrors("sweep 0/3 done"));
+  REQUIRE(second->waitForErrors("sweep 0/3 done"));
+  for (auto role: {"seed=1", "seed=2"}) {
+    auto part = kj::str("--folder=", folder, "/", role);
+    while (processesWith(part).size() == 0) REQUIRE(second->waitForErrors("sweep", 0));
+    auto run = Command({"sh", "-c", kj::str("echo -n ", folder, "/", role, "-*")}).wait().output;
+    checkFailed(
+        call({"stop", run}), {" is a run of a sweep", kj::str("`runner stop ", folder, "`")});
+    CHECK(runner::isHeld({kj::str(run)}));
+  }
+  CHECK(call({"stop", folder}).exitCode == 0);
+  CHECK(first->wait(FAILS_WITHIN_S).exitCode == 130);
+  CHECK(second->wait(FAILS_WITHIN_S).exitCode == 130);
 }
 
 }  // namespace

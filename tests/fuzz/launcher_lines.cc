@@ -84,7 +84,7 @@ void feed(Bytes input) {
       return readRanks(dice, runner::rankLineOfSlurm);
     case 3: {
       SilentView view;
-      runner::RoleReport report("worker 1", view);
+      runner::RoleReport report("worker 1", view, true);
       int status = dice.number(2);
       eachLine(dice, [&](kj::StringPtr line) { report.take(line); });
       report.judge(status);

@@ -82,6 +82,10 @@ TEST_CASE("Ctrl-C ends all tasks of a sweep, and a sweep that lost its process i
   auto launcher = [&]() { return slurm.find(0, kj::str(RUNNER, " run tests/")).pid; };
   auto sweep = slurm.start(0, sweepWords(slurm.runs, ENDLESSLY));
   slurm.call(0, awaitTraining);
+  // A second call would submit the runs once more.
+  auto second = slurm.start(0, sweepWords(slurm.runs, ENDLESSLY))->wait();
+  CHECK(second.exitCode == 1);
+  CHECK(contains(second.errors, kj::str(" works on the sweep in ", slurm.runs, "/small already")));
   KJ_SYSCALL(::kill(launcher(), SIGKILL));
   sweep->wait();
 
