@@ -386,7 +386,10 @@ void checkAugment(configs::Reader& reader, const DataConfig& config) {
   }
   // The import gives the images of folders three channels.
   uint channels = source.format == DatasetSource::FOLDER ? 3 : 1;
-  if (!reader.isManual()) checkNumbers(reader, augment, channels);
+  if (!reader.isManual()) {
+    checkNumbers(reader, augment, channels);
+    checkColours(reader, augment.colours, channels);
+  }
   if (augment.crop > 0) checkCutout(reader, augment, augment.crop);
   bool isCut = config.resizeShortSide > 0 && !augment.resizes();
   if (isCut && augment.crop > config.resizeShortSide + 2 * augment.pad) {

@@ -116,6 +116,10 @@ private:
 
   // Keeps a path or an address in `setting`.
   static kj::MainBuilder::Validity setPlace(kj::Maybe<kj::String>& setting, kj::StringPtr place) {
+    if (!io::isAddress(place)) {
+      KJ_IF_MAYBE(why, io::whyUnreadable(place))
+        return kj::str("cannot read `", place, "`: ", *why);
+    }
     bool isNothing = !io::isAddress(place) && io::pathKind(place) == io::PathKind::NOTHING;
     if (isNothing && io::whyNeither(place) == nullptr) {
       return kj::str("there is nothing at `", place, "`. Name a folder, an archive or an address");

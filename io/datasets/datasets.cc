@@ -25,6 +25,7 @@
 #include "io/datasets/sources.h"
 #include "io/images/augment.h"
 #include "io/images/mean_file.h"
+#include "io/images/resizer.h"
 #include "io/paths.h"
 
 namespace io {
@@ -363,7 +364,17 @@ private:
       configs::fail("there is no training record in ", placeOf(config));
     }
     KJ_IF_MAYBE(shape, stored) {
-      auto result = batchShapeOf(config.augment, *shape);
+      auto& augment = config.augment;
+      if (augment.resizes() && shape->channels > Resizer::VALUES) {
+        configs::fail("data.augment.crop_area resizes images of at most ", Resizer::VALUES,
+            " channels, but those of ", placeOf(config), " have ", shape->channels);
+      }
+      auto result = batchShapeOf(augment, *shape);
+      uint side = kj::min(result.height, result.width);
+      if (augment.cutout >= side) {
+        configs::fail("data.augment.cutout = ", augment.cutout, " must be smaller than the images ",
+            "of a batch, which have ", sizeOf(result), " pixels. Choose a smaller square");
+      }
       uint padding = 2 * config.augment.pad;
       bool reaches =
           result.height <= shape->height + padding && result.width <= shape->width + padding;

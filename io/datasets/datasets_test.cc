@@ -302,6 +302,11 @@ TEST_CASE("openDataset: messages name the source of images, not their folder in 
   CHECK(thrownBy([&]() { openDataset(config, unheard()); }) ==
         kj::str("data.augment.crop = 17 is larger than the images of ", scratch.path("images"),
             ", which have 16×16 pixels. Set a smaller crop"));
+  config.augment.crop = 0;
+  config.augment.cutout = 16;
+  CHECK(thrownBy([&]() { openDataset(config, unheard()); }) ==
+        "data.augment.cutout = 16 must be smaller than the images of a batch, which have 16×16 "
+        "pixels. Choose a smaller square");
 }
 
 TEST_CASE(

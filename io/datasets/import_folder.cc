@@ -54,6 +54,9 @@ public:
   // Before run(): `labels`, which must outlive it, names images of the same place for another use.
   void shareWith(const Labels& labels) { otherLabels = &labels; }
   const Labels& ownLabels() const { return labels; }
+  // Before run(): `images`, which must outlive it, is the place of the images for another use. An
+  // archive there is not read for this one, too.
+  void keepApartFrom(kj::StringPtr images) { otherImages = images; }
   // Before run(): the number of the first image that is written, and of the first one at all. After
   // it: those of the next ones.
   uint64_t id = 0, number = 0;
@@ -153,6 +156,7 @@ private:
       otherFiles = {};
       archives = {};
       isNested = true;
+      KJ_IF_MAYBE(other, otherImages) refuseArchiveInside(images, *other);
       members = listMembers();
     }
     checkReadable(*members);
@@ -564,9 +568,10 @@ private:
   kj::HashMap<kj::String, uint> entries;  // of each image: how many were not read yet
   LeftOut repeated;                       // names with several entries
   LeftOut otherFiles;
-  LeftOut archives;       // those of `otherFiles` that are archives
-  LeftOut unlisted;       // images that the user's list does not name
-  bool isNested = false;  // whether the archives in `images` are read like folders
+  LeftOut archives;                      // those of `otherFiles` that are archives
+  LeftOut unlisted;                      // images that the user's list does not name
+  bool isNested = false;                 // whether the archives in `images` are read like folders
+  kj::Maybe<kj::StringPtr> otherImages;  // see keepApartFrom()
   kj::HashMap<kj::String, uint32_t> samples;  // labels of WebDataset's samples
   kj::HashMap<uint32_t, Class> classes;       // by label
   uint64_t met = 0;                           // images that have a label
@@ -588,7 +593,10 @@ kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& p
   KJ_IF_MAYBE(own, validationPlace) {
     // Two lists may divide the images of one place.
     bool isShared = own->images == place.images && own->isChosen;
-    if (!isShared) checkApart(config, place, *own, warn);
+    if (!isShared) {
+      checkApart(config, place, *own, warn);
+      import.keepApartFrom(own->images);
+    }
     LabelList ofValidation;
     if (isShared) {
       ofValidation = readLabels(KJ_ASSERT_NONNULL(own->labels));
@@ -597,6 +605,7 @@ kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& p
     import.run(training, nullptr);
     FolderImport second(config, *own, config.names.validationSource, badImages, progress, warn);
     second.useClassesOf(import);
+    if (!isShared) second.keepApartFrom(place.images);
     if (isShared) {
       second.shareWith(import.ownLabels());
       tellOfBoth(place.images, import.ownLabels(), ofValidation.labels, warn);

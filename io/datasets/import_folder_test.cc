@@ -88,6 +88,27 @@ TEST_CASE("importFolder: refuses validation images in a folder of the training i
             images.folder()));
 }
 
+TEST_CASE(
+    "importFolder: refuses a validation archive in a folder whose archives are for training") {
+  Images images;
+  images.writeClasses(2);
+  auto pack = [&](kj::StringPtr name) {
+    auto line = kj::str("cd ", images.folder(), " && tar -cf ", name, " cat dog");
+    REQUIRE(::system(line.cStr()) == 0);
+  };
+  pack("train.tar");
+  pack("val.tar");
+  images.config.validationSource = kj::str(images.folder(), "/val.tar");
+  // The folder has images, so that its archives are not read.
+  CHECK(images.import().labels.size() == 8);
+  REQUIRE(::system(kj::str("cd ", images.folder(), " && rm -r cat dog").cStr()) == 0);
+  CHECK(images.refusal() ==
+        kj::str(images.folder(), "/val.tar lies in ", images.folder(),
+            ", whose archives are read, so that its images would be both for training and for "
+            "validation. Move it beside ",
+            images.folder()));
+}
+
 TEST_CASE("importFolder: an archive in a folder with labels.tsv and images is not the source") {
   Images images;
   images.writeClasses(2);

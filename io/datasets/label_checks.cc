@@ -30,6 +30,15 @@ void checkApart(const DataConfig& config, const ImagePlace& training, const Imag
   refuse(training.images, validation.images);
 }
 
+void refuseArchiveInside(kj::StringPtr folder, kj::StringPtr archive) {
+  bool isInside = pathKind(folder) == PathKind::FOLDER && pathKind(archive) == PathKind::FILE &&
+                  isBelow(archive, folder);
+  if (!isInside) return;
+  configs::fail(archive, " lies in ", folder,
+      ", whose archives are read, so that its images would ",
+      "be both for training and for validation. Move it beside ", folder);
+}
+
 void tellOfBoth(
     kj::StringPtr images, const Labels& training, const Labels& validation, Warn& warn) {
   LeftOut both;

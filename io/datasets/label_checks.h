@@ -26,6 +26,10 @@ struct Numbers {
 void checkApart(
     const DataConfig& config, const ImagePlace& training, const ImagePlace& validation, Warn& warn);
 
+// Refuses images in an archive within `folder` if the archives of that folder are read, too: the
+// images would be both for training and for validation.
+void refuseArchiveInside(kj::StringPtr folder, kj::StringPtr archive);
+
 // Warns of images that two lists name, one for training and one for validation.
 void tellOfBoth(kj::StringPtr images, const Labels& training, const Labels& validation, Warn& warn);
 

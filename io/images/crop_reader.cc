@@ -115,6 +115,7 @@ void CropReader::resize(const Record& record, Augmentation augmentation,
         });
     return;
   }
+  KJ_REQUIRE(stored.channels <= VALUES, "too many channels to be resized", stored.channels);
   resizer.begin(crop.height, crop.width, {0, double(crop.height)}, {0, double(crop.width)},
       to.height, to.width);
   if (row.size() < crop.width * VALUES) row = kj::heapArray<kj::byte>(crop.width * VALUES);

@@ -186,6 +186,7 @@ kj::Array<kj::String> ClusterConfig::devicesOf(uint worker) const {
   // Otherwise the worker sees only the GPUs that it was given, or all of this machine's.
   if (launcher->hosts != LauncherKind::UNUSED && hosts.size() > 0) {
     auto placed = roleHosts();
+    KJ_REQUIRE(worker < placed.workers.size(), "there is no such worker", worker);
     if (hosts[placed.workers[worker]].slots != nullptr) localRank = placed.localRanks[worker];
   }
   return devicesAfter(devices, localRank);

@@ -52,6 +52,12 @@ void checkContinues(const Experiment& experiment, configs::Reader& reader) {
                "` cannot start a worker while the others continue"),
         "choose launcher = \"local\" or \"ssh\", or another on_loss", "cluster.launcher");
   }
+  if (launcher == LauncherKind::SSH && cluster.elastic.max > cluster.workers) {
+    reader.error("cluster.elastic.max",
+        kj::str("launcher `ssh` starts no more workers than cluster.workers, which is ",
+            cluster.workers),
+        "raise cluster.workers, or leave `max` out", {"cluster.workers"_kj, "cluster.launcher"_kj});
+  }
   KJ_IF_MAYBE(needs, dependenceOfWorkers(experiment)) {
     refuse(kj::str("mode `", experiment.kvstore.modeName(),
                "` cannot continue without a worker: ", needs->why),

@@ -51,7 +51,7 @@ constexpr MpirunKind KINDS[] = {
 };
 
 // The variables that give ssh options: of OpenMPI 4, OpenMPI 5 and MPICH. Without a limit, ssh
-// waits for minutes for a host that does not answer.
+// waits for minutes for a host that does not answer. A question of ssh would not reach the user.
 constexpr const char* SSH_OPTIONS[] = {
     "OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args", "HYDRA_LAUNCHER_EXTRA_ARGS"};
 
@@ -93,7 +93,8 @@ public:
     }
     words.add(kj::str("-n"));
     words.add(kj::str(processes.size()));
-    for (auto variable: SSH_OPTIONS) ::setenv(variable, "-o ConnectTimeout=10", false);
+    for (auto variable: SSH_OPTIONS)
+      ::setenv(variable, "-o ConnectTimeout=10 -o BatchMode=yes", false);
     addCommandOfRank(words, run, *own, coordinator);
     return startRanks(run, words, kj::mv(processes), kind->read);
   }

@@ -264,6 +264,12 @@ void addCommandOfRank(kj::Vector<kj::String>& words, const LaunchedRun& run, con
   constexpr kj::StringPtr OWN = "RUNNER_"_kj, SECRET = "RUNNER_SECRET_FILE="_kj;
   auto add = [&](auto&&... parts) { words.add(kj::str(parts...)); };
   add("env");
+  // A rank finds its place in the job by the variables of the system that has started it. Others
+  // may be left in the user's shell.
+  for (auto foreign: {"TF_CONFIG", "DMLC_ROLE", "DMLC_PS_ROOT_URI"}) add("--unset=", foreign);
+  if (run.experiment().cluster.launcher->word == LauncherKind::SLURM) {
+    for (auto foreign: {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) add("--unset=", foreign);
+  }
   for (char** entry = environ; *entry != nullptr; ++entry) {
     kj::StringPtr variable = *entry;
     if (variable.startsWith(OWN) && !variable.startsWith(SECRET)) add(variable);

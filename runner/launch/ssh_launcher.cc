@@ -347,6 +347,12 @@ private:
       }
     }
     if (first == nullptr) return {};
+    if (whyNotOwn(first->seen) != nullptr) {
+      configs::fail("host ", first->name(), " sees this machine as ", first->seen,
+          ", which is not ",
+          "an address of this machine (is there a jump host or a NAT between them?). Set ",
+          "cluster.interface to an address of this machine that all hosts reach");
+    }
     return {kj::str(first->seen)};
   }
 
