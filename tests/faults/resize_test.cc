@@ -267,10 +267,11 @@ TEST_CASE("in the middle of an epoch, the number of workers cannot change") {
           " has 2 servers and 2 workers, and cannot continue ",
           "with 2 servers and 3 workers: that is possible only at the end of an epoch, and its ",
           "newest checkpoint is of step ")));
+  // On a busy machine, the run may reach a later epoch before it is killed.
+  CHECK(contains(refused.errors, ", in the middle of epoch "));
   CHECK(contains(refused.errors,
-      ", in the middle of epoch 1. Train another epoch with `--resume --set "
-      "cluster.workers=2 --set cluster.servers=2` and checkpoint.every_s > 0, so that its end is "
-      "saved"));
+      ". Train another epoch with `--resume --set cluster.workers=2 --set cluster.servers=2` and "
+      "checkpoint.every_s > 0, so that its end is saved"));
   CHECK(::access(kj::str(run.runs, "/resumable/2").cStr(), F_OK) != 0);
   // With the earlier number, the run can still continue, with the same bits.
   ResumableRun undisturbed(settings);
