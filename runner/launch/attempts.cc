@@ -40,6 +40,9 @@ struct Attempts {
 
 private:
   kj::Promise<Outcome> attempt();
+  void forgetLaunch() {
+    if (options.saveHook != nullptr) options.saveHook->launch = nullptr;
+  }
   bool goesOn();
 };
 
@@ -52,14 +55,15 @@ kj::Promise<Outcome> Attempts::attempt() {
   auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher, folder,
       options.membershipOf.size() > 0);
   if (options.saveHook != nullptr) options.saveHook->launch = *launch;
+  // The promise may also be dropped, for example because the sweep stops this run.
   return kj::evalNow([&]() { return launch->run(); })
       .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })
       .then([this, &launch = *launch](Outcome&& outcome) {
         // Lost hosts may come back.
         wasLost = launch.wasLost() || (options.wasLost && !launch.hasBegun());
-        if (options.saveHook != nullptr) options.saveHook->launch = nullptr;
         return kj::mv(outcome);
       })
+      .attach(kj::defer([this]() { forgetLaunch(); }))
       .attach(kj::mv(launch))
       .attach(kj::mv(launcher))
       .attach(kj::mv(run));
