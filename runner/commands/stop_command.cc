@@ -37,14 +37,21 @@ kj::Maybe<kj::AutoCloseFd> launcherOf(const RunFolder& folder) {
       ", because its lock file could not be written (is the disk full?). End it in its terminal");
 }
 
-// Returns the run or the sweep in `folder`, or else a run of this sweep, if a process works on it.
-// Several processes may share a sweep, and only the first one holds the sweep's own lock.
+// Whether a process works on the run in `folder` for a sweep.
+bool isHeldBySweep(const RunFolder& folder) {
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) return holder->isSweep && isHeld(folder);
+  return false;
+}
+
+// Returns `folder` if a process works on the run or sweep there. Otherwise returns a run of that
+// sweep on which a process works: several may share a sweep, and only the first one holds the
+// sweep's own lock. Null if no process works on either.
 kj::Maybe<RunFolder> heldIn(const RunFolder& folder) {
   if (isHeld(folder)) return RunFolder{kj::str(folder.path)};
   if (!isSweep(folder)) return nullptr;
   for (auto& name: runOrderIn(folder.path)) {
     RunFolder run{kj::str(folder.path, "/", name)};
-    if (name.size() > 0 && isHeld(run)) return kj::mv(run);
+    if (name.size() > 0 && isHeldBySweep(run)) return kj::mv(run);
   }
   return nullptr;
 }
@@ -117,9 +124,11 @@ Validity StopCommand::stop() {
     tell(kj::str(folder.path, " is over: ", endOf(folder).text));
     return true;
   }
-  KJ_IF_MAYBE(sweep, sweepOf(folder)) {
+  if (isHeldBySweep(folder)) {
+    auto sweep =
+        sweepOf(folder).orDefault([&]() { return RunFolder{kj::str(folder.path, "/..")}; });
     configs::fail(folder.path, " is a run of a sweep, whose process works on all of its runs. ",
-        "`runner stop ", sweep->path, "` ends the sweep. The same command continues it later");
+        "`runner stop ", sweep.path, "` ends the sweep. The same command continues it later");
   }
   while (held != nullptr) {
     endProcessOf(KJ_ASSERT_NONNULL(held));

@@ -87,6 +87,7 @@ kj::String lockFile(const RunFolder& folder) {
 // Lines of a lock file.
 constexpr kj::StringPtr IN_BACKGROUND = "in background"_kj;
 constexpr kj::StringPtr BY_HAND = "started by hand"_kj;
+constexpr kj::StringPtr OF_SWEEP = "for a sweep"_kj;
 
 // Appends lines to a lock file. On a full disk the lock holds without them.
 void note(int lock, kj::StringPtr lines) {
@@ -276,6 +277,7 @@ kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {
       }
       if (line == IN_BACKGROUND) holder.isInBackground = true;
       if (line == BY_HAND) holder.startsNoRoles = true;
+      if (line == OF_SWEEP) holder.isSweep = true;
       if (line.startsWith("exit ")) holder.exitCode = ::atoi(value.cStr());
     } else {
       return holder;
@@ -294,6 +296,10 @@ void noteBackground(int lock) {
 
 void noteByHand(int lock) {
   note(lock, BY_HAND);
+}
+
+void noteSweep(int lock) {
+  note(lock, OF_SWEEP);
 }
 
 void noteExit(int lock, int code) {

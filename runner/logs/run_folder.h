@@ -104,6 +104,7 @@ struct LockHolder {
   double since_s = 0;           // since 1970
   bool isInBackground = false;  // it writes what it says to RunFolder::output()
   bool startsNoRoles = false;   // it is a coordinator that was started by hand
+  bool isSweep = false;         // it works on a sweep, and this folder has one of its runs
   kj::Maybe<int> exitCode;      // null until noteExit()
 };
 // Reads which process has the lock, or had it last, from what it wrote to the lock file. Null if
@@ -115,9 +116,11 @@ kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder);
 kj::Maybe<int> lastExitCodeOf(const RunFolder& folder);
 
 // The holder of a lock notes for others that it writes to RunFolder::output(), that it starts no
-// roles, or how it ends. `lock` is the result of lockOf(). Ignores write errors.
+// roles, that the run belongs to its sweep, or how it ends. `lock` is the result of lockOf().
+// Ignores write errors.
 void noteBackground(int lock);
 void noteByHand(int lock);
+void noteSweep(int lock);
 void noteExit(int lock, int code);
 // Notes that the holder was interrupted, if a signal ends it: see runner/system/interrupts.h.
 void noteInterrupts(int lock);

@@ -49,12 +49,15 @@ TEST_CASE("lastHolderOf: names the process that has the lock, and how it ended")
     CHECK(holder.process.pid == ::getpid());
     CHECK(holder.since_s > 1.7e9);
     CHECK_FALSE(holder.isInBackground);
+    CHECK_FALSE(holder.isSweep);
     CHECK(holder.exitCode == nullptr);
     noteBackground(lock);
+    noteSweep(lock);
     noteExit(lock, 130);
   }
   auto ended = read();
   CHECK(ended.isInBackground);
+  CHECK(ended.isSweep);
   CHECK(KJ_ASSERT_NONNULL(ended.exitCode) == 130);
   // The next holder starts without these notes.
   auto lock = take();

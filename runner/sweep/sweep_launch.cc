@@ -240,6 +240,7 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
     say(folders.endedText(index, record));
     return kj::mv(record);
   }
+  noteSweep(KJ_ASSERT_NONNULL(free));
   auto running = kj::heap<Running>(
       *this, index, kj::mv(KJ_ASSERT_NONNULL(free)), ModelFacts(folders.experimentOf(index)));
   // Another runner may have finished it since.
