@@ -79,6 +79,9 @@ public:
     // Workers may be an epoch apart, and the faster one may be first to report an epoch.
     std::sort(epochs.begin(), epochs.end(),
         [](const Sums& a, const Sums& b) { return a.epoch.epoch < b.epoch.epoch; });
+    if (record.state != RunRecord::FINISHED) {
+      while (epochs.size() > 0 && isPartial(epochs.back())) epochs.removeLast();
+    }
     record.epochRecords = KJ_MAP(sums, epochs) {
       return kj::mv(sums.epoch);
     };
@@ -93,6 +96,7 @@ private:
   // An epoch that is not complete. Its means are still sums.
   struct Sums {
     EpochRecord epoch;
+    uint present = 0;  // workers of the job when the newest of them reported
     uint validations = 0;
     double validationLoss = 0;
     double validationAccuracy = 0;
@@ -159,7 +163,9 @@ private:
   }
 
   void takeTrained(Event::Trained::Reader trained) {
-    auto& epoch = sumsOf(trained.getEpoch()).epoch;
+    auto& sums = sumsOf(trained.getEpoch());
+    auto& epoch = sums.epoch;
+    sums.present = present;
     uint64_t images = trained.getImages();
     epoch.step = epoch.workers == 0 ? trained.getStep() : kj::min(epoch.step, trained.getStep());
     epoch.globalStep = kj::max(epoch.globalStep, trained.getGlobalStep());
@@ -229,6 +235,12 @@ private:
     auto topK = validated.getTopK();
     double before = sums.topK.map([](auto& figure) { return figure.accuracy; }).orDefault(0);
     sums.topK = TopKFigure{topK.getK(), before + topK.getAccuracy()};
+  }
+
+  // True while a worker that is still in the job has not reported the epoch. A worker that joined
+  // after the epoch never reports it.
+  bool isPartial(const Sums& sums) const {
+    return sums.epoch.workers < kj::min(sums.present, present);
   }
 
   static void finish(Sums& sums) {

@@ -144,7 +144,8 @@ struct RunRecord {
   kj::String unsavedText;  // the last one, and why
   kj::Array<kj::String> leftOut;  // what the import of its data set left out, one sentence each
 
-  kj::Array<EpochRecord> epochRecords;  // in ascending order
+  // In ascending order. Of a run that has not finished, only the epochs that all workers have done.
+  kj::Array<EpochRecord> epochRecords;
   kj::Array<SpeedRecord> speeds;
   // The counts of each role at the end of its last epoch, by role.
   kj::Array<LinkRecord> links;

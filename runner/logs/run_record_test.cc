@@ -208,6 +208,29 @@ TEST_CASE("readRunRecord: sorts epochs, whichever worker reports them first") {
   CHECK(record.epochRecords[1].validationAccuracy == nullptr);
 }
 
+TEST_CASE("readRunRecord: an epoch that only some workers have done is not a record yet") {
+  Events events("partial");
+  auto size = [&]() { return events.read().epochRecords.size(); };
+  auto setPresent = [&](uint workers) {
+    events.add(0, [&](Event::Builder event) { event.initMembership().setWorkers(workers); });
+  };
+  events.start(3);
+  for (uint worker: {0, 1, 2}) events.train(worker, 1, 100, 0.1, 1);
+  CHECK(size() == 1);
+  for (uint worker: {0, 1}) events.train(worker, 2, 100, 0.2, 1);
+  events.validate(0, 2, 0.7);
+  events.train(0, 3, 100, 0.3, 1);
+  CHECK(size() == 1);
+  // Worker 2 leaves without having reported epoch 2.
+  setPresent(2);
+  CHECK(size() == 2);
+  events.train(1, 3, 100, 0.3, 1);
+  CHECK(size() == 3);
+  // Workers that join after an epoch do not report it.
+  setPresent(4);
+  CHECK(size() == 3);
+}
+
 TEST_CASE("readRunRecord: skips a last line that is cut off, and the run is unfinished") {
   Events events("torn");
   events.start(1);
