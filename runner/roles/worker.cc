@@ -1,4 +1,5 @@
-// The loop of a worker: read, forward, backward, push, pull. Read this second, after main.cc.
+// The loop of a worker: steps, checkpoints, changes of the members, validations. Read this second,
+// after main.cc.
 #include <kj/debug.h>
 #include <signal.h>
 
@@ -24,8 +25,8 @@
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
 #include "runner/roles/training_state.h"
+#include "runner/roles/training_steps.h"
 #include "runner/roles/validation.h"
-#include "runner/roles/weight_average.h"
 #include "runner/roles/worker_parts.h"
 #include "runner/roles/worker_reports.h"
 #include "runner/system/interrupts.h"
@@ -60,7 +61,6 @@ public:
         experiment(parts.experiment),
         facts(parts.facts),
         program(*parts.program),
-        trainer(parts.trainer),
         batches(*parts.batches),
         store(*parts.store),
         progress(joining.progress),
@@ -71,19 +71,10 @@ public:
         oneThread(options.oneThread),
         saved(joining.saved),
         enters(joining.enters),
+        steps(parts, state, progress, oneThread),
         bestWeights(facts.graph),
         reports(parts, *ioThread, state, !options.launched),
-        validation(parts, state, reports, progress),
-        slowStatistics(nn::zeros(facts.graph.statisticsSize)) {
-    KJ_IF_MAYBE(config, experiment.train.average) {
-      if (trainer != nullptr) {
-        configs::fail(
-            "train.ema needs the weights of each step on the host, but the device updates them by "
-            "itself. Leave train.ema out, or choose kvstore.mode = \"dist_sync\"");
-      }
-      if (parts.rank == 0) average = kj::heap<WeightAverage>(config->decay, facts.graph);
-    }
-  }
+        validation(parts, state, reports, progress) {}
 
   // The io thread uses the store, so it must end first.
   ~Worker() noexcept(false) { ioThread = nullptr; }
@@ -155,7 +146,7 @@ private:
     KJ_IF_MAYBE(start, experiment.start) {
       startFrom(*start, facts.graph, program.parameters(), program.statistics());
     }
-    nn::copy(program.statistics(), slowStatistics);
+    steps.startLookahead();
   }
 
   // Restores the saved state of this worker.
@@ -197,11 +188,10 @@ private:
     visitor.number("worker.epoch_s", epoch_s);
     epochTime.goOnFrom(epoch_s);
     program.visitState(visitor);
-    visitor.floats("worker.slow_statistics", slowStatistics);
+    steps.visitState(visitor);
     store.visitState(visitor);
     best.visitState(visitor);
     bestWeights.visitState(visitor);
-    KJ_IF_MAYBE(own, average) (*own)->visitState(visitor);
   }
 
   // Whether this worker sends the coordinator its parameters. All workers have the same, and the
@@ -232,8 +222,7 @@ private:
         ioThread->awaitSent();
         store.settle();
         if (loss->slices.size() > 0) {
-          pushesNothing = true;
-          stepWithStore(true);
+          steps.makeWithoutPushes();
           store.pushLast(state.step, loss->slices);
         }
         KJ_IF_MAYBE(shared, oneThread) shared->die();
@@ -265,10 +254,8 @@ private:
       };
       ownDivision = divide();
       division = *KJ_ASSERT_NONNULL(ownDivision);
-      batches.divideBy(divide(), state.step);
       setEnd(epoch);
-      isBatchSet = isBatchSet && state.step < stretchEnd;
-      if (isBatchSet) takeBatch();
+      steps.divideBy(divide(), state.step < stretchEnd);
       ioThread->stopPoint().moveEnd(stretchEnd);
     }
   }
@@ -349,7 +336,7 @@ private:
   void beginEpoch(uint epoch) {
     state.epoch = epoch;
     state.times = {};
-    restartSums();
+    steps.restartSums();
     epochTime.restart_s();
     bool inEpoch = experiment.log.style->count == LogStyle::IN_EPOCH;
     if (inEpoch || epoch == 1) reports.restartInterval();
@@ -373,7 +360,7 @@ private:
         if (saved) continue;
         leaveIfPlanned(epoch);
         leaveIfAsked();
-        trainStep(state.step + 1 == stretchEnd);
+        steps.make(state.step + 1 == stretchEnd);
         // Reports these before the next checkpoint, so that a run that continues from it does not
         // lose any of them.
         reports.badRecords(batches.ofTraining());
@@ -382,131 +369,22 @@ private:
           // If a worker is lost in the last step of an epoch, the epoch ends later. All workers
           // that are lost in that step leave at the same later step. A worker that knows of at most
           // one of them therefore waits until its pushes are answered. By then it knows of all.
-          verb.restart_s();
-          store.settle();
-          charge(rpc::TracePoint::PULL, state.times.pull_s, 0);
+          steps.settle();
           heedChanges(epoch);
         }
         uint64_t done = state.step - counted;
         bool full = done % experiment.log.every == 0;
         if (full || (inEpoch && state.step == epochEnd)) {
-          fetchSums();
+          steps.fetchSums();
           reports.speed(epoch, done, !full, epochEnd - begin);
         }
       }
     } while (takesOver(epoch));
-    fetchSums();
-    verb.restart_s();
+    steps.fetchSums();
     // In such modes the workers have already rested.
-    if (!experiment.changesAtEpochEnds()) store.rest();
+    if (!experiment.changesAtEpochEnds()) steps.rest();
     leaveIfPlanned(epoch);
-    charge(rpc::TracePoint::PULL, state.times.pull_s, 0);
     reports.trained(epoch, state.step - begin, epochTime.elapsed_s());
-  }
-
-  void trainStep(bool isLastOfEpoch) {
-    KJ_IF_MAYBE(own, trainer) {
-      stepBy(*own);
-    } else {
-      stepWithStore(isLastOfEpoch);
-    }
-    state.step++;
-    if (trainer == nullptr) state.add(state.last, state.step == 1);
-    state.show(progress);
-    if (trainer != nullptr && progress.wasRead.exchange(false)) fetchSums();
-  }
-
-  void takeBatch() {
-    auto& batch = batches.readTraining();
-    KJ_IF_MAYBE(shared, oneThread) shared->note(batch.step, batch.draws);
-    batches.set();
-    charge(rpc::TracePoint::READ, state.times.read_s, 0);
-  }
-
-  // Makes one step with gradients that go to the store and parameters that come from it.
-  void stepWithStore(bool isLastOfEpoch) {
-    auto& segments = facts.graph.segments;
-    verb.restart_s();
-    if (!isBatchSet) {
-      OwnWork work(progress);
-      takeBatch();
-    }
-    for (uint s = 0; s < segments.size(); s++) {
-      store.await(state.step, segments[s].parameters.begin, segments[s].parameters.end);
-      charge(rpc::TracePoint::PULL, state.times.pull_s, s);
-      OwnWork work(progress);
-      program.forward(nn::Phase::TRAIN, s);
-      charge(rpc::TracePoint::FORWARD, state.times.forward_s, s);
-    }
-    OwnWork work(progress);
-    // From here until the first push, nobody writes to the parameters.
-    takeAverage();
-    // The device still works on this step. Meanwhile the next batch goes to it, except at the end
-    // of an epoch: validation then comes first.
-    isBatchSet = batches.mayBeAhead() && !isLastOfEpoch;
-    if (isBatchSet) takeBatch();
-    nn::backwardAll(program, segments.size(), [&](uint s) {
-      work.next();
-      charge(rpc::TracePoint::BACKWARD, state.times.backward_s, s);
-      if (!pushesNothing) {
-        store.push(state.step, segments[s].parameters.begin, segments[s].parameters.end);
-      }
-      charge(rpc::TracePoint::PUSH, state.times.push_s, s);
-    });
-    state.last = program.result();
-    lookAhead();
-  }
-
-  // Makes one step with a program that updates the parameters itself. The program runs one step
-  // behind. All time that the host waits for the program counts as `forward`.
-  void stepBy(nn::Trainer& own) {
-    OwnWork work(progress);
-    verb.restart_s();
-    batches.readTraining();
-    charge(rpc::TracePoint::READ, state.times.read_s, 0);
-    batches.set();
-    own.step(state.step);
-    charge(rpc::TracePoint::FORWARD, state.times.forward_s, 0);
-  }
-
-  // Charges the time since the stopwatch was restarted to this verb, for this segment.
-  void charge(rpc::TracePoint point, double& verb_s, uint segment) {
-    auto begun = verb.begun();
-    verb.chargeTo(verb_s);
-    KJ_IF_MAYBE(trace, parts.trace) {
-      (*trace)->compute.add(point, parts.rank, state.step, segment, begun, verb.begun());
-    }
-  }
-
-  // Applies the lookahead to the moving statistics, which no store has. It is due by the worker's
-  // own count of steps.
-  void lookAhead() {
-    KJ_IF_MAYBE(lookahead, experiment.train.rules.lookahead) {
-      uint workers = experiment.cluster.workers;
-      uint updates = kj::max(1u, workers / experiment.kvstore.mode->stepsPerUpdate(workers));
-      auto run = ownLengthOf(experiment, facts.passLength);
-      auto own = lookahead->inStepsOf(updates);
-      uint64_t place = run.placeOf(state.step);
-      if (!own.isDueAfter(place, run)) return;
-      own.apply(place, run, program.statistics(), slowStatistics);
-    }
-  }
-
-  // Fetches the sums of the epoch from a program that adds them up itself.
-  void fetchSums() {
-    KJ_IF_MAYBE(own, trainer) {
-      OwnWork work(progress);
-      verb.restart_s();
-      state.replaceSums(own->runningSums(), state.step == 1);
-      state.last = program.result();
-      charge(rpc::TracePoint::FORWARD, state.times.forward_s, 0);
-      state.show(progress);
-    }
-  }
-
-  void restartSums() {
-    state.sums = {};
-    KJ_IF_MAYBE(own, trainer) own->restartSums();
   }
 
   // Returns why train.early_stop ends the run after this epoch. Null if the run continues.
@@ -527,7 +405,7 @@ private:
         ioThread->meet(epoch, state.step, MeetingPoint::TRAINED, state.sums, program.statistics());
     nn::copy(trained.statistics, program.statistics());
     store.refresh();
-    takeAverage();
+    steps.takeAverage();
 
     auto views = experiment.data.views(isLastEpoch);
     // An early stop may still be cancelled, if this epoch turns out to be the best one.
@@ -553,17 +431,11 @@ private:
     return isLast;
   }
 
-  void takeAverage() {
-    KJ_IF_MAYBE(own, average) {
-      (*own)->take(state.step, program.parameters(), program.statistics());
-    }
-  }
-
   // Validates the moving average of the weights on all records, and sends it. Does not change the
   // weights.
   void validateAverage() {
-    KJ_IF_MAYBE(own, average) {
-      auto values = (*own)->values();
+    KJ_IF_MAYBE(average, steps.average()) {
+      auto values = average->values();
       auto parameters = kj::heapArray<float>(program.parameters());
       auto statistics = kj::heapArray<float>(program.statistics());
       nn::copy(values.slice(0, parameters.size()), program.parameters());
@@ -599,7 +471,6 @@ private:
   const Experiment& experiment;
   const ModelFacts& facts;
   nn::Program& program;
-  kj::Maybe<nn::Trainer&> trainer;  // the program, if it updates the parameters itself
   Batches& batches;
   rpc::KvStore& store;
   LiveProgress& progress;
@@ -608,8 +479,7 @@ private:
   const kj::StringPtr resolved;                     // its text
   const kj::Maybe<kj::Own<const MemberPlan>> plan;  // of the run whose members this run repeats
   const kj::Maybe<const OneThread&> oneThread;
-  uint64_t firstStep = 0;  // of this process
-  bool pushesNothing = false;
+  uint64_t firstStep = 0;      // of this process
   kj::Array<kj::byte>& saved;  // the saved state of this worker, if the run is resumed
   const bool enters;           // whether that is the state of another worker
   kj::Maybe<kj::Own<const io::Division>> ownDivision;
@@ -617,18 +487,15 @@ private:
   uint64_t epochEnd = 0;                    // the first step after the present epoch
   uint64_t stretchEnd = 0;                  // not after it: see setEnd()
   TrainingState state;
+  TrainingSteps steps;
   BestEpoch best;
-  BestWeights bestWeights;                    // empty at all workers but the first
-  kj::Maybe<kj::Own<WeightAverage>> average;  // with train.ema, at worker 0
+  BestWeights bestWeights;  // empty at all workers but the first
   WorkerReports reports;
   Validation validation;
-  kj::Array<float> slowStatistics;  // of the lookahead
-  bool isBatchSet = false;          // whether the batch of the next step is set already
-  Stopwatch verb;                   // since the last charge()
-  Stopwatch epochTime;              // since the epoch began
-  bool savesNext = false;           // whether to save before the next step
-  kj::Maybe<uint64_t> savedAt;      // the step at which the job was saved last
-  uint64_t saved_bytes = 0;         // of this worker's part then
+  Stopwatch epochTime;          // since the epoch began
+  bool savesNext = false;       // whether to save before the next step
+  kj::Maybe<uint64_t> savedAt;  // the step at which the job was saved last
+  uint64_t saved_bytes = 0;     // of this worker's part then
 };
 
 }  // namespace
