@@ -50,8 +50,15 @@ struct DatasetSource {
   // last one.
   uint labels = 1;
 
-  // Whether all images of the data set are known.
+  // Whether the number and the shape of all images are known.
   bool isFixed() const { return trainingRecords > 0; }
+  // Whether the images themselves are known: every file has a published checksum.
+  bool isChecked() const {
+    for (auto& file: files) {
+      if (file.sha256 == nullptr) return false;
+    }
+    return isFixed();
+  }
 };
 
 // A row of the table of data sets. The table is at the end of dataset_kinds.cc.

@@ -99,7 +99,8 @@ public:
         .addOptionWithArg({'r', "resize"}, KJ_BIND_METHOD(*this, setResize), "<pixels>",
             "Resizes the shorter side of each image to this many pixels.")
         .addOption({"skip-bad"}, KJ_BIND_METHOD(*this, skipBad),
-            "Leaves out images that cannot be read, with a warning, instead of stopping.")
+            "For image_folder: leaves out images that cannot be read, with a warning, instead of "
+            "stopping.")
         .expectArg("OUT", KJ_BIND_METHOD(*this, setOut))
         .callAfterParsing(KJ_BIND_METHOD(*this, run))
         .build();
@@ -191,6 +192,10 @@ private:
     if (config.validationLabels != nullptr && config.labels == nullptr &&
         config.validationSource == nullptr) {
       return kj::str("--validation-labels needs --labels or --validation-source");
+    }
+    if (config.onBadRecord == io::BadRecordPolicy::SKIP && !isFolder) {
+      return kj::str("--skip-bad needs --dataset image_folder: the files of ", config.dataset->name,
+          " are imported as a whole");
     }
     config.encoding = encoding.orDefault(config.dataset->source->encoding);
     runner::ProgressLine line(STDERR_FILENO);

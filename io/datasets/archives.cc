@@ -169,80 +169,73 @@ bool isTar(kj::StringPtr path) {
   return hasEntry;
 }
 
-// The hard links of an archive, by the file that each one links to.
+// The hard links of an archive, and later files of their names. Entries are counted from 1. As for
+// tar, a link has the content of the last entry before it that has the name of its target.
 class HardLinks {
 public:
-  void add(kj::String name, kj::String target) {
-    order.add(kj::str(name));
-    targets.upsert(kj::mv(name), kj::mv(target),
+  // Adds the file `name`. Returns false if a link before it has its name, so that take() returns
+  // it, too.
+  bool addFile(kj::StringPtr name, uint64_t position) {
+    auto& last = lastOf(name);
+    last.position = position;
+    if (last.followsLink) names.add(kj::str(name));
+    return !last.followsLink;
+  }
+
+  void addLink(kj::StringPtr name, kj::String target) {
+    uint64_t position = 0;
+    KJ_IF_MAYBE(file, lasts.find(target)) position = file->position;
+    lastOf(name) = {position, true};
+    names.add(kj::str(name));
+    if (position > 0) return;
+    lostTargets.upsert(kj::str(name), kj::mv(target),
         [](kj::String& earlier, kj::String&& later) { earlier = kj::mv(later); });
   }
 
-  bool empty() const { return order.size() == 0; }
+  bool empty() const { return names.size() == 0; }
 
-  // Returns the links to the file `name`. Over all calls, each link is returned once.
-  kj::Array<kj::String> take(kj::StringPtr name) {
+  // Returns the names whose last content is that of the entry at `position`. 0: links without a
+  // file. To be called after the last entry was added, once per position.
+  kj::Array<kj::String> take(uint64_t position) {
     if (!grouped) group();
-    KJ_IF_MAYBE(links, byFile.find(name)) {
-      auto taken = links->releaseAsArray();
-      byFile.erase(name);
-      return taken;
-    }
+    KJ_IF_MAYBE(found, byPosition.find(position)) return found->releaseAsArray();
     return nullptr;
   }
 
-  // Returns the links that nobody has taken. The archive does not have their files.
-  kj::Array<kj::String> takeRest() {
-    if (!grouped) group();
-    kj::Vector<kj::String> rest;
-    for (auto& name: order) {
-      if (byFile.find(fileOf(name)) != nullptr) rest.add(kj::str(name));
-    }
-    byFile = {};
-    return rest.releaseAsArray();
+  // Returns the target of a link without a file.
+  kj::StringPtr lostTargetOf(kj::StringPtr name) const {
+    return KJ_ASSERT_NONNULL(lostTargets.find(name));
   }
 
-  kj::StringPtr targetOf(kj::StringPtr name) const { return KJ_ASSERT_NONNULL(targets.find(name)); }
-
 private:
-  // A link may point to a link. A circle of links has no file. One of its links then stands for the
-  // file.
-  kj::StringPtr fileOf(kj::StringPtr name) {
-    kj::Vector<kj::StringPtr> passed;
-    for (;;) {
-      KJ_IF_MAYBE(known, files.find(name)) {
-        name = *known;
-        break;
-      }
-      KJ_IF_MAYBE(target, targets.find(name)) {
-        // Until its file is known. In a circle this entry is met again.
-        files.insert(name, name);
-        passed.add(name);
-        name = *target;
-      } else {
-        break;
-      }
-    }
-    for (auto& link: passed) KJ_ASSERT_NONNULL(files.find(link)) = name;
-    return name;
+  // The last entry of a name.
+  struct Last {
+    uint64_t position = 0;     // of the entry with its content; 0: none
+    bool followsLink = false;  // whether it, or an earlier entry of the name, is a link
+  };
+
+  Last& lastOf(kj::StringPtr name) {
+    return lasts.findOrCreate(name, [&]() {
+      return kj::HashMap<kj::String, Last>::Entry{kj::str(name), Last()};
+    });
   }
 
   void group() {
-    for (auto& name: order) {
-      auto& links = byFile.findOrCreate(fileOf(name), [&]() {
-        return kj::HashMap<kj::String, kj::Vector<kj::String>>::Entry{
-            kj::str(fileOf(name)), kj::Vector<kj::String>()};
+    for (auto& name: names) {
+      auto position = lastOf(name).position;
+      auto& here = byPosition.findOrCreate(position, [&]() {
+        return kj::HashMap<uint64_t, kj::Vector<kj::String>>::Entry{
+            position, kj::Vector<kj::String>()};
       });
-      links.add(kj::str(name));
+      here.add(kj::mv(name));
     }
     grouped = true;
   }
 
-  kj::Vector<kj::String> order;
-  kj::HashMap<kj::String, kj::String> targets;
-  // The results of fileOf(), so that each link is followed once. Points into the two above.
-  kj::HashMap<kj::StringPtr, kj::StringPtr> files;
-  kj::HashMap<kj::String, kj::Vector<kj::String>> byFile;
+  kj::HashMap<kj::String, Last> lasts;
+  kj::Vector<kj::String> names;  // of links, and of files that follow them, in the archive's order
+  kj::HashMap<kj::String, kj::String> lostTargets;
+  kj::HashMap<uint64_t, kj::Vector<kj::String>> byPosition;
   bool grouped = false;
 };
 
@@ -262,8 +255,8 @@ kj::StringPtr wordFor(unsigned type) {
   }
 }
 
-// Reads the archive once, and a second time if it holds hard links. The file of a link may come
-// before it, and this class keeps no content.
+// Reads the archive once, and a second time if it holds hard links. The file of a link comes before
+// it, and this class keeps no content.
 class ArchiveMembers final: public Members {
 public:
   explicit ArchiveMembers(kj::StringPtr path)
@@ -290,29 +283,30 @@ public:
       if (ended) return nullptr;
       KJ_IF_MAYBE(entry, KJ_ASSERT_NONNULL(archive).next()) {
         size = entry->size;
+        ++position;
         if (secondPass) {
-          if (entry->type != AE_IFREG || entry->target != nullptr) continue;
-          KJ_IF_MAYBE(n, entry->name) takeLinks(links.take(*n));
+          takeLinks();
         } else if (isFile(*entry)) {
           return kj::StringPtr(name);
         }
       } else if (secondPass || links.empty()) {
         if (!secondPass) countEmpty();
         ended = true;
-        if (secondPass) takeLinks(links.takeRest());
       } else {
         countEmpty();
         secondPass = true;
         archive.emplace(path, content);
+        position = 0;
+        takeLinks();
       }
     }
   }
 
   kj::Array<kj::byte> read(size_t bytesMax) override {
     if (secondPass) {
-      if (ended) {
-        configs::fail(
-            "is a hard link to ", links.targetOf(name), ", which is not a file in ", path);
+      if (position == 0) {
+        configs::fail("is a hard link to ", links.lostTargetOf(name),
+            ", which is not a file before it in ", path);
       }
       if (linked == nullptr && problem == nullptr) {
         problem = kj::runCatchingExceptions([&]() { linked = readEntry(bytesMax); });
@@ -335,7 +329,6 @@ public:
 private:
   // Whether the first pass returns `entry`. Then `name` is its name.
   bool isFile(ArchiveEntry& entry) {
-    ++position;
     bool isFolder = entry.type == AE_IFDIR;
     KJ_IF_MAYBE(n, entry.name) {
       name = kj::mv(*n);
@@ -351,9 +344,10 @@ private:
     if (content == Archive::Content::TAR) addForm(name, entry.written);
     KJ_IF_MAYBE(target, entry.target) {
       // A hidden file is added too, because a link may point to it.
-      links.add(kj::mv(name), kj::mv(*target));
+      links.addLink(name, kj::mv(*target));
       return false;
     }
+    if (entry.type == AE_IFREG && !links.addFile(name, position)) return false;
     if (isHidden(name)) return false;
     if (entry.type == AE_IFREG) return true;
     others.add(name, wordFor(entry.type));
@@ -404,8 +398,8 @@ private:
     return false;
   }
 
-  void takeLinks(kj::Array<kj::String> taken) {
-    linksHere = kj::mv(taken);
+  void takeLinks() {
+    linksHere = links.take(position);
     linkPosition = 0;
     linked = nullptr;
     problem = nullptr;
@@ -420,7 +414,7 @@ private:
   NameForms forms;
   kj::Maybe<Archive> archive;
   uint64_t bytes = 0;
-  uint64_t position = 0;  // of the entry, counted from 1
+  uint64_t position = 0;  // of the entry, counted from 1 in each pass
   kj::String name;
   int64_t size = 0;
   LeftOut others;
@@ -433,7 +427,7 @@ private:
   HardLinks links;
   bool secondPass = false;
   bool ended = false;
-  // to the entry of the second pass; after its end, to missing files
+  // to the entry of the second pass; before its first entry, to missing files
   kj::Array<kj::String> linksHere;
   size_t linkPosition = 0;
   // The content of that entry, or the error of reading it.

@@ -17,7 +17,9 @@ namespace io {
 // record_io.h). In a folder, files are sorted by path, sub-folders are included, and links are
 // followed. An archive may have any format that libarchive reads, and keeps its own order. Its hard
 // links come last, each with the content of the file that it links to. Hidden files and folders are
-// skipped. If an archive has several entries of one name, all of them are returned. For one thread.
+// skipped. If an archive has several entries of one name, all of them are returned, the last one
+// last. If one of them is a hard link, it and those after it have the content of the last one. For
+// one thread.
 class Members {
 public:
   // Throws with the cause if `path` is neither a folder nor such a file.

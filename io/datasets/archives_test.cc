@@ -203,6 +203,27 @@ TEST_CASE("Members: hard links of a tar come last, with the content of their fil
   CHECK(contents(tar) == "b.jpg=two a.jpg=one f.jpg=six c.jpg=two e.jpg=two d.jpg=one");
 }
 
+TEST_CASE("Members: a file counts for more than an earlier hard link of its name") {
+  Scratch scratch;
+  auto tar = scratch.path("x.tar");
+  writeTar(tar, {"a=one"_kj, "b+a"_kj, "c+none"_kj, "b=two"_kj, "c=three"_kj, "d=four"_kj});
+  CHECK(contents(tar) == "a=one d=four b=two b=two c=three c=three");
+  writeTar(tar, {"a=one"_kj, "b+a"_kj, "b=two"_kj, "b+a"_kj});
+  CHECK(contents(tar) == "a=one b=one b=one b=one");
+}
+
+TEST_CASE("Members: a hard link has the content of the last file of that name before it") {
+  Scratch scratch;
+  auto tar = scratch.path("x.tar");
+  // As if all files were appended a second time.
+  writeTar(tar, {"a=one"_kj, "b+a"_kj, "a=two"_kj, "b+a"_kj});
+  CHECK(contents(tar) == "a=one a=two b=two b=two");
+  writeTar(tar, {"a=one"_kj, "b+a"_kj, "a=two"_kj});
+  CHECK(contents(tar) == "a=one a=two b=one");
+  writeTar(tar, {"a=one"_kj, "b+a"_kj, "c+b"_kj, "b=two"_kj, "d+b"_kj});
+  CHECK(contents(tar) == "a=one c=one b=two b=two d=two");
+}
+
 TEST_CASE("Members: a long chain of hard links ends at its file") {
   Scratch scratch;
   auto tar = scratch.path("a.tar");
@@ -230,7 +251,7 @@ TEST_CASE("Members: names a hard link to a file that the archive lacks, and cann
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "b.jpg");
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "a.jpg");
   CHECK(thrownBy([&]() { members->read(100); }) ==
-        kj::str("is a hard link to none.jpg, which is not a file in ", tar));
+        kj::str("is a hard link to none.jpg, which is not a file before it in ", tar));
   // Two links that point to each other.
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "c.jpg");
   CHECK(KJ_ASSERT_NONNULL(members->next()) == "d.jpg");

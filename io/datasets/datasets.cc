@@ -127,23 +127,21 @@ kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> re
   RecordsDigest digest(config, remote);
   auto& source = *config.dataset->source;
   // Increase this number when the import of the same files gives other records or other warnings.
-  digest.add(source.format == DatasetSource::FOLDER ? "import 9" : "import 1");
+  digest.add(source.format == DatasetSource::FOLDER ? "import 10" : "import 1");
   auto encoding = configs::nameIn(ENCODINGS, config.encoding);
   digest.add(kj::str(config.dataset->name, " ", encoding, " ", config.resizeShortSide));
   if (config.classes.size() > 0) {
     digest.add(kj::str("classes ", kj::strArray(config.classes, "\n")));
   }
-  bool isChecked = true;
   for (auto& file: source.files) {
     digest.add(file.sha256 == nullptr ? kj::str(file.size) : kj::str(file.sha256));
-    isChecked = isChecked && file.sha256 != nullptr;
-  }
-  KJ_IF_MAYBE(place, config.source) {
-    // Nothing else distinguishes the files of one source from those of another.
-    if (!isChecked && isAddress(*place)) digest.add(*place);
-    if (!isChecked && !isAddress(*place)) digest.addFile(*place);
   }
   auto datasets = configs::environment("RUNNER_DATASETS");
+  if (source.isFixed() && !source.isChecked()) {
+    // Nothing else distinguishes these files from others.
+    KJ_IF_MAYBE(place, config.source) digest.add(*place);
+    for (auto& path: findLocalFiles(config, datasets)) digest.addFile(path);
+  }
   if (!source.isFixed() && source.format == DatasetSource::IDX) {
     for (auto& path: findIdxFiles(config, datasets)) digest.addFile(path);
   }
@@ -159,21 +157,25 @@ kj::String cacheName(const DataConfig& config, kj::ArrayPtr<const RemoteFile> re
   return kj::str(config.dataset->name, "-", encoding, "-", digest.finish());
 }
 
-// Takes the lock of `path`, which lasts until the result is destroyed. The file stays. A lock of
-// flock() belongs to the open file, and therefore also keeps threads of one process apart.
+// Takes the lock of `path`, which lasts until the result is destroyed. The file stays until
+// removeLock(). A lock of flock() belongs to the open file, and therefore also keeps threads of one
+// process apart.
 kj::AutoCloseFd lock(kj::StringPtr path, Progress& progress) {
-  int fd = ::open(path.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    configs::fail("cannot make ", path, ": ", strerror(errno),
-        ". Set RUNNER_CACHE to a folder that can be written");
+  for (;;) {
+    int fd = ::open(path.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+      configs::fail("cannot make ", path, ": ", strerror(errno),
+          ". Set RUNNER_CACHE to a folder that can be written");
+    }
+    kj::AutoCloseFd owned(fd);
+    // Without locks in the file system, nothing keeps processes apart.
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      progress("waiting for another process that imports the same data", 0, 0);
+      KJ_SYSCALL(::flock(fd, LOCK_EX), path);
+    }
+    // The other process may have removed the file.
+    if (isOpenedAt(fd, path)) return owned;
   }
-  kj::AutoCloseFd owned(fd);
-  // Without locks in the file system, nothing keeps processes apart.
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    progress("waiting for another process that imports the same data", 0, 0);
-    KJ_SYSCALL(::flock(fd, LOCK_EX), path);
-  }
-  return owned;
 }
 
 bool isPacked(kj::StringPtr folder) {
@@ -256,8 +258,10 @@ kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
   auto& place = KJ_ASSERT_NONNULL(known);
   auto cache = configs::cacheFolder();
   makeFolders(config, cache);
-  auto locked = lock(kj::str(place.folder, ".lock"), progress);
+  auto lockPath = kj::str(place.folder, LOCK_ENDING);
+  auto locked = lock(lockPath, progress);
   if (!isPacked(place.folder)) {
+    KJ_ON_SCOPE_FAILURE(removeLock(lockPath));
     removeUnfinished(cache, place.records, place.remote);
     importInto(config, place.remote, place.records, place.folder, false, progress, warn,
         [](kj::StringPtr) {});
@@ -545,7 +549,7 @@ bool areRecordsKnown(const DataConfig& config) {
   KJ_IF_MAYBE(source, config.source) {
     if (isPacked(*source)) return false;
   }
-  return config.dataset->source->isFixed();
+  return config.dataset->source->isChecked();
 }
 
 kj::String recordsSha256(const DataConfig& config) {

@@ -107,8 +107,9 @@ struct DatasetFacts {
 };
 kj::Maybe<DatasetFacts> factsOf(const DataConfig& config);
 
-// Whether [data] without `source` determines the records. True for data sets of fixed content.
-// False for image folders and for folders of packed records.
+// Whether [data] without `source` determines the records. True for data sets whose files have
+// published checksums. False for CIFAR-100, for the user's own images and for folders of packed
+// records.
 bool areRecordsKnown(const DataConfig& config);
 
 // Returns the SHA-256 of all records in their order, training before validation, as 64 hexadecimal

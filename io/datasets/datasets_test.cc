@@ -292,6 +292,8 @@ TEST_CASE("openDataset: the next import removes what a killed import left in the
   // The import reports progress while it lists the images, before it has read any.
   kj::runCatchingExceptions([&]() { openDataset(config, check); });
   CHECK(atWork > 0);
+  // The folder of the one import that was complete, and its lock.
+  CHECK(namesIn(scratch.path("cache")).size() == 2);
   CHECK(unfinished() == 0);
 }
 

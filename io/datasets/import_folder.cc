@@ -49,48 +49,77 @@ public:
         progress(progress),
         warn(warn) {}
 
-  // Before run(): the images are for validation, and belong to the classes of `training`.
+  // Before list(): the images are for validation, and belong to the classes of `training`, which
+  // has been listed.
   void useClassesOf(const FolderImport& training) { classesFrom = training; }
-  // Before run(): `labels`, which must outlive it, names images of the same place for another use.
+  // Before list(): `labels`, which must outlive it, names images of the same place for another use.
   void shareWith(const Labels& labels) { otherLabels = &labels; }
   const Labels& ownLabels() const { return labels; }
-  // Before run(): `images`, which must outlive it, is the place of the images for another use. An
+  // Before list(): `images`, which must outlive it, is the place of the images for another use. An
   // archive there is not read for this one, too.
   void keepApartFrom(kj::StringPtr images) { otherImages = images; }
-  // Before run(): the number of the first image that is written, and of the first one at all. After
-  // it: those of the next ones.
+  // Before write(): the number of the first image that is written, and of the first one at all.
+  // After it: those of the next ones.
   uint64_t id = 0, number = 0;
-  // After run(): the names of the classes by label, or none.
+  // After list(): the names of the classes by label, or none.
   kj::Array<kj::String> classNames;
 
-  // After run(): the folders that are classes, by label. Empty if classes are not folders.
+  // After list(): the folders that are classes, by label. Empty if classes are not folders.
   kj::Array<kj::String> foldersIfClasses() const {
     return labelsFile == nullptr ? classFolders() : kj::Array<kj::String>();
   }
 
-  // After run(): the numbers that label the images.
+  // After list(): the numbers that label the images.
   Numbers numbers() const {
     Numbers numbers;
     for (auto& entry: labels) {
       auto number = entry.value.number;
-      if (entry.value.met) numbers.all.findOrCreate(number, [&]() { return number; });
+      numbers.all.findOrCreate(number, [&]() { return number; });
     }
     numbers.file = labelsFile.map([](const kj::String& file) { return kj::str(file); });
     return numbers;
   }
 
-  // Writes every tenth image into `validation`, if there is one, and the others into `training`.
-  void run(RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
+  // Finds all images and labels them: by the labels file of the user, else by the source itself,
+  // else by the labels.tsv of the archive, else by their folders. Warns about everything else that
+  // is there. Checks everything that can be checked without the content of the images.
+  void list() {
     KJ_IF_MAYBE(path, place.labels) {
       take(readLabels(*path));
       labelsFile = kj::str(*path);
     }
-    list();
+    auto members = listMembers();
+    if (entries.size() == 0 && archives.count() > 0) {
+      otherFiles = {};
+      archives = {};
+      isNested = true;
+      KJ_IF_MAYBE(other, otherImages) refuseArchiveInside(images, *other);
+      members = listMembers();
+    }
+    checkReadable(*members);
+    labelBySamples();
+    if (labelsFile == nullptr) {
+      auto paths = KJ_MAP(entry, entries) {
+        return kj::str(entry.key);
+      };
+      if (paths.size() > 0) labelByFolders(kj::mv(paths));
+    } else if (place.isChosen) {
+      dropUnlabelled();
+    } else {
+      checkAllLabelled();
+    }
+    tellPassedOver(*members);
+    if (entries.size() == 0) refuseWithoutImage();
+    checkNoneMissing();
+  }
+
+  // Writes every tenth image into `validation`, if there is one, and the others into `training`.
+  void write(RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
     auto members = open();
     ImageKeeper keeper(config);
     auto writeNext = [&]() {
       KJ_IF_MAYBE(file, keeper.take()) {
-        write(*file, training, validation);
+        writeFile(*file, training, validation);
         return true;
       }
       return false;
@@ -106,7 +135,6 @@ public:
       ImageFile file;
       file.path = kj::str(path);
       auto& label = KJ_ASSERT_NONNULL(labelOf(path));
-      label.met = true;
       ++met;
       if (hasKept(training, validation)) {
         // The number of an image's record depends on the images before it.
@@ -145,34 +173,6 @@ private:
   void take(LabelList list) {
     labels = kj::mv(list.labels);
     classNames = kj::mv(list.classNames);
-  }
-
-  // Finds all images and labels them: by the labels file of the user, else by the source itself,
-  // else by the labels.tsv of the archive, else by their folders. Warns about everything else that
-  // is there.
-  void list() {
-    auto members = listMembers();
-    if (entries.size() == 0 && archives.count() > 0) {
-      otherFiles = {};
-      archives = {};
-      isNested = true;
-      KJ_IF_MAYBE(other, otherImages) refuseArchiveInside(images, *other);
-      members = listMembers();
-    }
-    checkReadable(*members);
-    labelBySamples();
-    if (labelsFile == nullptr) {
-      auto paths = KJ_MAP(entry, entries) {
-        return kj::str(entry.key);
-      };
-      if (paths.size() > 0) labelByFolders(kj::mv(paths));
-    } else if (place.isChosen) {
-      dropUnlabelled();
-    } else {
-      checkAllLabelled();
-    }
-    tellPassedOver(*members);
-    if (entries.size() == 0) refuseWithoutImage();
   }
 
   void labelByFolders(kj::Array<kj::String> paths) {
@@ -399,7 +399,8 @@ private:
   }
 
   // Writes the image of a file. Leaves it out, with a warning, if it cannot be used.
-  void write(const ImageFile& file, RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
+  void writeFile(
+      const ImageFile& file, RecordWriter& training, kj::Maybe<RecordWriter&> validation) {
     classOf(file.path, file.label);
     KJ_IF_MAYBE(e, file.problem) {
       if (config.onBadRecord == BadRecordPolicy::FAIL) {
@@ -515,10 +516,9 @@ private:
         setting, " to a folder or an archive of images, whose names end in .jpeg, .jpg or .png");
   }
 
-  void checkAllMet() {
-    if (good == 0) {
-      configs::fail("no image of ", images, " can be read: all ", bad, " were left out");
-    }
+  // Refuses labels of images that are not there.
+  void checkNoneMissing() {
+    for (auto& entry: entries) KJ_ASSERT_NONNULL(labelOf(entry.key)).met = true;
     LeftOut missing;
     for (auto& entry: labels) {
       if (entry.value.met) continue;
@@ -529,13 +529,22 @@ private:
       }
     }
     if (missing.count() == 0) return;
-    KJ_IF_MAYBE(file, labelsFile) {
-      configs::fail(images, " has ", labels.size() - missing.count(), " of the ", labels.size(),
-          " images that ", *file, " names. Missing: ", missing.names(),
-          ". Add them, or remove their lines");
+    configs::fail(images, " has ", labels.size() - missing.count(), " of the ", labels.size(),
+        " images that ", KJ_ASSERT_NONNULL(labelsFile), " names. Missing: ", missing.names(),
+        ". Add them, or remove their lines");
+  }
+
+  void checkAllMet() {
+    if (good == 0) {
+      configs::fail("no image of ", images, " can be read: all ", bad, " were left out");
     }
-    configs::fail(images, " was changed while it was imported: ", missing.names(),
-        missing.count() == 1 ? " is" : " are", " gone. Try again");
+    LeftOut gone;
+    for (auto& entry: entries) {
+      if (entry.value > 0) gone.add(entry.key);
+    }
+    if (gone.count() == 0) return;
+    configs::fail(images, " was changed while it was imported: ", gone.names(),
+        gone.count() == 1 ? " is" : " are", " gone. Try again");
   }
 
   kj::Maybe<kj::String> whyMissing(kj::StringPtr path) const {
@@ -590,6 +599,8 @@ kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& p
     const kj::Maybe<ImagePlace>& validationPlace, RecordWriter& training, RecordWriter& validation,
     BadImages& badImages, Progress& progress, Warn& warn) {
   FolderImport import(config, place, config.names.source, badImages, progress, warn);
+  kj::Maybe<FolderImport> ofValidation;
+  LabelList listed;
   KJ_IF_MAYBE(own, validationPlace) {
     // Two lists may divide the images of one place.
     bool isShared = own->images == place.images && own->isChosen;
@@ -597,34 +608,41 @@ kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& p
       checkApart(config, place, *own, warn);
       import.keepApartFrom(own->images);
     }
-    LabelList ofValidation;
     if (isShared) {
-      ofValidation = readLabels(KJ_ASSERT_NONNULL(own->labels));
-      import.shareWith(ofValidation.labels);
+      listed = readLabels(KJ_ASSERT_NONNULL(own->labels));
+      import.shareWith(listed.labels);
     }
-    import.run(training, nullptr);
-    FolderImport second(config, *own, config.names.validationSource, badImages, progress, warn);
+    import.list();
+    auto& second = ofValidation.emplace(
+        config, *own, config.names.validationSource, badImages, progress, warn);
     second.useClassesOf(import);
     if (!isShared) second.keepApartFrom(place.images);
     if (isShared) {
       second.shareWith(import.ownLabels());
-      tellOfBoth(place.images, import.ownLabels(), ofValidation.labels, warn);
+      tellOfBoth(place.images, import.ownLabels(), listed.labels, warn);
     }
-    second.id = import.id;
-    second.number = import.number;
-    second.run(validation, nullptr);
+    second.list();
     tellOfUnknownLabels(import.numbers(), second.numbers(), warn);
   } else {
-    import.run(training, validation);
+    import.list();
   }
   auto numbers = import.numbers();
   tellOfFirstLabel(numbers, warn);
+  auto names = kj::mv(import.classNames);
   KJ_IF_MAYBE(path, config.classNames) {
-    auto names = readClassNames(*path, import.foldersIfClasses());
+    names = readClassNames(*path, import.foldersIfClasses());
     requireNames(*path, names, numbers);
-    return names;
   }
-  return kj::mv(import.classNames);
+  // Reading the images may take hours. So everything else was checked before.
+  KJ_IF_MAYBE(second, ofValidation) {
+    import.write(training, nullptr);
+    second->id = import.id;
+    second->number = import.number;
+    second->write(validation, nullptr);
+  } else {
+    import.write(training, validation);
+  }
+  return names;
 }
 
 }  // namespace io

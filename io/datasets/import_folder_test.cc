@@ -145,6 +145,28 @@ TEST_CASE("importFolder: refuses validation images of unknown classes") {
                               ". Set data.validation_source to a folder or an archive of images"));
 }
 
+TEST_CASE("importFolder: checks validation images and class names before it reads an image") {
+  Images images;
+  images.writeClasses(2);
+  images.write("cat/10.jpg", nullptr);
+  CHECK(images.refusal().startsWith("cannot import cat/10.jpg of "));
+  images.config.classNames = images.scratch.write("names", "cat\n"_kj.asBytes());
+  CHECK(images.refusal().startsWith(kj::str(images.scratch.path("names"), " names 1 class, ")));
+  images.config.classNames = nullptr;
+
+  auto validation = images.scratch.path("val");
+  images.config.validationSource = kj::str(validation);
+  images.scratch.write("val/notes.txt", nullptr);
+  CHECK(images.refusal().startsWith(kj::str("there is no image in ", validation, ": set ")));
+  images.scratch.write("val/bird/1.jpg", jpegOf(1));
+  CHECK(images.refusal().startsWith(
+      kj::str("1 image of ", validation, " lies in a folder that is not a class ")));
+  images.scratch.write("val/labels.tsv", "bird/1.jpg\t0\nbird/2.jpg\t0\n"_kj.asBytes());
+  CHECK(images.refusal() ==
+        kj::str(validation, " has 1 of the 2 images that ", validation,
+            "/labels.tsv names. Missing: bird/2.jpg. Add them, or remove their lines"));
+}
+
 TEST_CASE("importFolder: labels.tsv in an archive gives the labels of its own folder") {
   // The archive of the folder's content, and that of a folder above.
   for (auto from: {"images", ""}) {
@@ -202,6 +224,27 @@ TEST_CASE("importFolder: of several entries of one name the last one counts, as 
     auto db = RecordDb::open(images.scratch.path("training.mdb"));
     CHECK(RecordReader::open(*db)->read(1).bytes == jpegOf(200));
   }
+}
+
+TEST_CASE("importFolder: a file that was appended to a tar counts, not an earlier hard link") {
+  Images images;
+  images.writeClasses(1);
+  auto run = [&](kj::StringPtr command) {
+    REQUIRE(::system(kj::str("cd ", images.folder(), " && ", command).cStr()) == 0);
+  };
+  run("ln cat/10.jpg dog/11.jpg && tar cf ../images.tar cat dog");
+  REQUIRE(::unlink(images.scratch.path("images/dog/11.jpg").cStr()) == 0);
+  images.write("dog/11.jpg", jpegOf(200));
+  run("tar rf ../images.tar dog/11.jpg");
+  images.config.source = images.scratch.path("images.tar");
+  auto imported = images.import();
+  CHECK(kj::strArray(imported.paths, " ") == "cat/10.jpg dog/10.jpg dog/11.jpg");
+  REQUIRE(imported.warnings.size() == 1);
+  CHECK(imported.warnings[0] ==
+        kj::str(images.scratch.path("images.tar"),
+            " has several entries of 1 name. The last entry of each is used: dog/11.jpg"));
+  auto db = RecordDb::open(images.scratch.path("training.mdb"));
+  CHECK(RecordReader::open(*db)->read(2).bytes == jpegOf(200));
 }
 
 TEST_CASE(

@@ -61,15 +61,14 @@ constexpr kj::StringPtr LEFT_OUT_FILE = "left_out.txt"_kj;
 constexpr size_t LEFT_OUT_BYTES_MAX = size_t(1) << 30;
 
 void writeLeftOut(kj::StringPtr folder, kj::ArrayPtr<const kj::String> sentences) {
-  if (sentences.size() == 0) return;
+  auto path = kj::str(folder, "/", LEFT_OUT_FILE);
+  if (sentences.size() == 0) {
+    // A killed import may have left this file, with sentences that are no longer true.
+    removeAll(path);
+    return;
+  }
   // Without it, an import that is complete after a power loss would seem to have left out nothing.
-  writeSynced(kj::str(folder, "/", LEFT_OUT_FILE), kj::str(kj::strArray(sentences, "\n"), "\n"));
-}
-
-bool isOpenedAt(int fd, kj::StringPtr path) {
-  struct stat opened, there;
-  return ::fstat(fd, &opened) == 0 && ::stat(path.cStr(), &there) == 0 &&
-         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+  writeSynced(path, kj::str(kj::strArray(sentences, "\n"), "\n"));
 }
 
 // This file is in a folder while an import writes the folder. A folder without it is not ours. It
@@ -152,6 +151,12 @@ std::atomic<uint> imports(0);
 
 }  // namespace
 
+bool isOpenedAt(int fd, kj::StringPtr path) {
+  struct stat opened, there;
+  return ::fstat(fd, &opened) == 0 && ::stat(path.cStr(), &there) == 0 &&
+         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+}
+
 bool hasFile(kj::StringPtr folder, kj::StringPtr name) {
   return pathKind(kj::str(folder, "/", name)) == PathKind::FILE;
 }
@@ -184,14 +189,7 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
     KJ_ON_SCOPE_FAILURE(isInterrupted = true);
     progress(what, done, total);
   };
-  bool isKept = false, keepsDownload = false, removesDownload = false;
   auto import = [&]() {
-    KJ_ON_SCOPE_FAILURE({
-      isKept = (isInterrupted || isDiskFull) && keepsIfInterrupted && mark.size() > 0;
-      removesDownload = !isInterrupted && removeDamaged(remote, part);
-      keepsDownload = mark.size() > 0 && hasDownload(remote, part);
-      if (!isKept && !keepsDownload) removeAll(part);
-    });
     kj::Vector<kj::String> leftOut;
     Warn warnAndKeep = [&](kj::StringPtr sentence) {
       leftOut.add(kj::str(sentence));
@@ -220,6 +218,13 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
     }
   };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { naming(part, into, import); })) {
+    bool isKept = (isInterrupted || isDiskFull) && keepsIfInterrupted && mark.size() > 0;
+    bool removesDownload = false;
+    // An interruption of this check does not hide the error of the import.
+    kj::runCatchingExceptions(
+        [&]() { removesDownload = !isInterrupted && removeDamaged(remote, part, interruptible); });
+    bool keepsDownload = mark.size() > 0 && hasDownload(remote, part);
+    if (!isKept && !keepsDownload) kj::runCatchingExceptions([&]() { removeAll(part); });
     if (removesDownload) {
       configs::fail(e->getDescription(),
           ". The damaged download was removed, so that the next import downloads the file again");
@@ -234,6 +239,15 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
   }
 }
 
+void removeLock(kj::StringPtr lock) {
+  auto folder = lock.slice(0, lock.size() - LOCK_ENDING.size());
+  for (auto ending: {"", ".part"}) {
+    if (pathKind(kj::str(folder, ending)) != PathKind::NOTHING) return;
+  }
+  // A lock that stays does no harm.
+  ::unlink(lock.cStr());
+}
+
 void removeUnfinished(
     kj::StringPtr cache, kj::StringPtr own, kj::ArrayPtr<const RemoteFile> remote) {
   constexpr kj::StringPtr ENDING = ".part"_kj;
@@ -242,16 +256,18 @@ void removeUnfinished(
     auto path = kj::str(cache, "/", name);
     // Copies of other hosts' records have the same ending. An interrupted copy is continued later.
     if (pathKind(kj::str(path, "/", UNFINISHED_FILE)) != PathKind::FILE) continue;
-    auto lockPath = kj::str(path.slice(0, path.size() - ENDING.size()), ".lock");
+    auto lockPath = kj::str(path.slice(0, path.size() - ENDING.size()), LOCK_ENDING);
     int fd = ::open(lockPath.cStr(), O_RDWR | O_CLOEXEC);
     if (fd < 0) continue;
     kj::AutoCloseFd owned(fd);
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 || !isOpenedAt(fd, lockPath)) continue;
     bool isUseful = hasDownload(remote, path);
-    if (isUseful && ::rename(path.cStr(), kj::str(cache, "/", own, ENDING).cStr()) == 0) continue;
-    // A folder that cannot be removed, for example another user's, takes room but does no other
-    // harm.
-    kj::runCatchingExceptions([&]() { removeAll(path); });
+    if (!isUseful || ::rename(path.cStr(), kj::str(cache, "/", own, ENDING).cStr()) != 0) {
+      // A folder that cannot be removed, for example another user's, takes room but does no other
+      // harm.
+      kj::runCatchingExceptions([&]() { removeAll(path); });
+    }
+    removeLock(lockPath);
   }
 }
 

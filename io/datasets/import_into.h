@@ -29,6 +29,14 @@ void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
     kj::StringPtr records, kj::StringPtr into, bool keepsIfInterrupted, Progress& progress,
     Warn& warn, kj::FunctionParam<void(kj::StringPtr part)> complete);
 
+// The ending of the file, beside a folder of the cache, whose lock an import into the folder holds.
+constexpr kj::StringPtr LOCK_ENDING = ".lock"_kj;
+// Whether the file `fd` is still the one at `path`.
+bool isOpenedAt(int fd, kj::StringPtr path);
+// Removes the file `lock`, whose lock the caller holds, if an import has left nothing else. Another
+// process that waits for this lock must then open the file again: see isOpenedAt().
+void removeLock(kj::StringPtr lock);
+
 // Removes the files of killed imports from `cache`, for example downloads after Ctrl-C. Keeps the
 // folders of imports that still run, whose locks their processes hold, and the folder `own`, whose
 // lock the caller holds. If an import of `remote` with other settings has left downloads, their

@@ -202,10 +202,15 @@ LabelList parseLabels(
     }
     auto number = isWrong ? kj::Maybe<uint32_t>() : parseLabel(label);
     KJ_IF_MAYBE(l, number) {
-      auto& entry = list.labels.upsert(
-          kj::str(folder, withoutDot(kj::heapString(path))), Label{*l}, [](Label&, Label&&) {});
-      if (entry.value.number != *l) {
-        configs::fail(file, ":", lines.number(), ": ", entry.key, " has two labels");
+      auto& entry = list.labels.upsert(kj::str(folder, withoutDot(kj::heapString(path))),
+          Label{.number = *l, .line = lines.number()}, [](Label&, Label&&) {});
+      auto& first = entry.value;
+      if (first.line != lines.number()) {
+        auto labels = first.number == *l
+                          ? kj::str()
+                          : kj::str(", with label ", first.number, " instead of ", *l);
+        configs::fail(file, ":", lines.number(), ": ", printable(entry.key), " is on line ",
+            first.line, " already", labels, ". Remove one of the two lines");
       }
       if (nameColumn >= cells.size()) continue;
       auto name = kj::heapString(cells[nameColumn]);

@@ -14,7 +14,8 @@ namespace io {
 // The class of an image.
 struct Label {
   uint32_t number;
-  bool met = false;  // set by the code that goes through the images
+  bool met = false;  // set by the code that lists the images
+  uint line = 0;     // in the file of labels; 0: the label is not from such a file
 };
 
 // Labels by the path of the image.
@@ -38,7 +39,8 @@ struct LabelList {
 //   path label                     as Caffe's lists have it
 //
 // A label is a whole number; `3.000000` is one, too. A `./` before a path is ignored. Other lines
-// that begin with '#' are comments. Throws with file and line if anything else is in the file.
+// that begin with '#' are comments. Throws with file and line if anything else is in the file, or
+// if two lines name the same path.
 LabelList readLabels(kj::StringPtr path);
 
 // The same for the content of such a file. Errors call it `file`. Each path gets `folder` before

@@ -27,6 +27,17 @@ TEST_CASE("parseLabels: only a column `name` of the first line names classes") {
   CHECK(namesIn("# made by hand\na.jpg\t0\nb.jpg\t1\n") == "");
 }
 
+TEST_CASE("parseLabels: refuses a second line for the same image, with both lines") {
+  auto refusal = [](kj::StringPtr text) {
+    return thrownBy([&]() { parseLabels("labels.tsv", text.asBytes(), "a/"); });
+  };
+  CHECK(refusal("#path\tlabel\n1.jpg\t3\n2.jpg\t3\n./1.jpg\t3\n") ==
+        "labels.tsv:4: a/1.jpg is on line 2 already. Remove one of the two lines");
+  CHECK(refusal("1.jpg 3\n1.jpg 4\n") ==
+        "labels.tsv:2: a/1.jpg is on line 1 already, with label 3 instead of 4. Remove one of the "
+        "two lines");
+}
+
 TEST_CASE("labelsByFolder: folders sorted by path are the classes 0, 1, …") {
   auto config = testConfig("image_folder");
   auto labels =

@@ -1,13 +1,16 @@
 // Tests the public data sets: their content, and where they are looked for.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 
 #include "io/checksum.h"
 #include "io/datasets/datasets.h"
+#include "io/datasets/sources.h"
 #include "io/images/jpeg.h"
 #include "io/testing/image_folder.h"
 #include "io/testing/scratch.h"
@@ -34,6 +37,21 @@ struct Counted {
     }
   }
 };
+
+// A data set in the format of CIFAR-100, also without checksums, but with three images of 3×2×2.
+constexpr DatasetFile TINY_FILES[] = {{"train.bin", 28, nullptr}, {"test.bin", 14, nullptr}};
+constexpr DatasetSource TINY_SOURCE = {
+    .format = DatasetSource::CIFAR,
+    .shape = {3, 2, 2},
+    .classes = 2,
+    .trainingRecords = 2,
+    .validationRecords = 1,
+    .encoding = Encoding::RAW,
+    .files = {TINY_FILES, 2},
+    .folder = "tiny",
+    .labels = 2,
+};
+constexpr DatasetKind TINY = {"tiny", "", &TINY_SOURCE};
 
 }  // namespace
 
@@ -204,8 +222,8 @@ TEST_CASE("openDataset: refuses by name a source without the files, or with dama
         kj::str("train-images-idx3-ubyte from ", source,
             "/train-images-idx3-ubyte is damaged: unpacked it has 1 bytes, not 47040016. Get it "
             "again, or set data.source to another place"));
-  // The cache holds no unfinished import.
-  for (auto& name: namesIn(scratch.path("cache"))) CHECK(name.endsWith(".lock"));
+  // The cache holds no unfinished import, and no lock of one.
+  CHECK(namesIn(scratch.path("cache")).size() == 0);
 }
 
 TEST_CASE("openDataset: refuses files with another size or content than published") {
@@ -239,6 +257,36 @@ TEST_CASE("openDataset: refuses files with another size or content than publishe
             "again, or set data.source to another place"));
 }
 
+TEST_CASE("openDataset: imports files without a published checksum again if they have changed") {
+  CacheScratch scratch;
+  auto config = testConfig("cifar100", scratch.path("datasets/tiny"));
+  CHECK(!areRecordsKnown(config));
+  config.dataset = &TINY;
+  // Each image has two labels before its pixels.
+  auto write = [&](kj::StringPtr name, uint images, kj::byte pixel, time_t changed) {
+    auto bytes = kj::heapArray<kj::byte>(images * 14);
+    memset(bytes.begin(), pixel, bytes.size());
+    for (uint i = 0; i < images; i++) bytes[14 * i] = 0, bytes[14 * i + 1] = i;
+    auto path = scratch.write(kj::str("datasets/tiny/", name), bytes);
+    const timespec times[2] = {{changed, 0}, {changed, 0}};
+    KJ_SYSCALL(::utimensat(AT_FDCWD, path.cStr(), times, 0));
+  };
+  write("train.bin", 2, 7, 1);
+  write("test.bin", 1, 8, 1);
+  auto sum = recordsSha256(config);
+  write("train.bin", 2, 9, 2);
+  CHECK(recordsSha256(config) != sum);
+  write("train.bin", 2, 7, 3);
+  CHECK(recordsSha256(config) == sum);
+
+  // The same files are found through RUNNER_DATASETS.
+  config.source = nullptr;
+  auto folder = scratch.path("datasets");
+  CHECK(kj::strArray(findLocalFiles(config, folder.asPtr()), " ") ==
+        kj::str(folder, "/tiny/train.bin ", folder, "/tiny/test.bin"));
+  CHECK(findLocalFiles(config, nullptr).size() == 0);
+}
+
 TEST_CASE("factsOf: knows a data set of fixed content before it is fetched") {
   auto config = testConfig("cifar10");
   auto facts = KJ_ASSERT_NONNULL(factsOf(config));
@@ -261,8 +309,8 @@ TEST_CASE("openDataset: names a mirror with an unknown host name, with the way o
   CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(mirror)), unheard()); }) ==
         kj::str("cannot find the data set cifar10: ", refusal("/cifar10/"), ", ", refusal("/"),
             ". Set data.source to a folder that contains cifar-10-binary.tar.gz, or leave it out"));
-  // The cache holds no unfinished import.
-  for (auto& name: namesIn(scratch.path("cache"))) CHECK(name.endsWith(".lock"));
+  // The cache holds no unfinished import, and no lock of one.
+  CHECK(namesIn(scratch.path("cache")).size() == 0);
 }
 
 }  // namespace io

@@ -83,6 +83,20 @@ void requireRoom(
       ". Set ", config.names.folder, " to a folder on a larger disk, or make room");
 }
 
+// Whether the archive at `path` cannot be listed to its end. Only exceptions of `progress` are
+// thrown.
+bool isDamaged(kj::StringPtr path, Progress& progress) {
+  auto what = kj::str("checking ", baseName(path), ", bytes");
+  kj::Own<Members> members;
+  auto fails = [](auto&& step) { return kj::runCatchingExceptions(step) != nullptr; };
+  if (fails([&]() { members = Members::open(path); })) return true;
+  for (bool isAtEnd = false; !isAtEnd;) {
+    if (fails([&]() { isAtEnd = members->next() == nullptr; })) return true;
+    progress(what, members->done(), members->total());
+  }
+  return false;
+}
+
 }  // namespace
 
 RemoteFiles lookUpFiles(const DataConfig& config, Progress& progress) {
@@ -151,16 +165,11 @@ bool hasDownload(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into) {
   return false;
 }
 
-bool removeDamaged(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into) {
+bool removeDamaged(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into, Progress& progress) {
   bool wereAny = false;
   for (auto& file: files) {
     auto path = localPath(file, into);
-    if (pathKind(path) != PathKind::FILE) continue;
-    auto list = [&]() {
-      for (auto members = Members::open(path); members->next() != nullptr;) {
-      }
-    };
-    if (kj::runCatchingExceptions(list) == nullptr) continue;
+    if (pathKind(path) != PathKind::FILE || !isDamaged(path, progress)) continue;
     // Callers handle other failures.
     wereAny |= ::unlink(path.cStr()) == 0;
   }

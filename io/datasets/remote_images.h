@@ -37,8 +37,9 @@ kj::String downloadFolder(const RemoteFile& file);
 // Whether `into` has at least the first byte of one of `files`.
 bool hasDownload(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
 // Removes each of `files` that was downloaded completely, but whose archive cannot be listed to its
-// end. Returns whether there was such a file. Does not find a damaged image in an archive.
-bool removeDamaged(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into);
+// end. Returns whether there was such a file. Does not find a damaged image in an archive. If
+// `progress` throws, the file that is being listed stays.
+bool removeDamaged(kj::ArrayPtr<const RemoteFile> files, kj::StringPtr into, Progress& progress);
 
 // If `place.images` is the address of one of `files`, replaces it by the path of the download in
 // `into`.

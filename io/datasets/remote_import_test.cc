@@ -224,6 +224,26 @@ TEST_CASE("openDataset: a failed import keeps its download for the next import o
   CHECK(remote.unfinished().size() == 0);
 }
 
+TEST_CASE("openDataset: an interrupted check of a download keeps the download") {
+  RemoteImages remote;
+  remote.server.change(remote.served("\"damaged\"", true));
+  uint checks = 0;
+  auto interrupt = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
+    if (!what.startsWith("checking train.tar")) return;
+    CHECK(done <= total);
+    ++checks;
+    configs::fail("interrupted");
+  };
+  CHECK(thrownBy([&]() {
+    openDataset(remote.config, interrupt);
+  }).startsWith(kj::str("cannot import dog/112.jpg of ", remote.shown(), ": it ")));
+  CHECK(checks == 1);
+  REQUIRE(remote.unfinished().size() == 1);
+  remote.config.onBadRecord = BadRecordPolicy::SKIP;
+  CHECK(remote.imported() != "");
+  CHECK(remote.server.requests() == "HEAD, GET, HEAD, HEAD");
+}
+
 TEST_CASE("openDataset: downloads a file again if its archive was damaged") {
   RemoteImages remote;
   auto file = remote.served("\"first\"");

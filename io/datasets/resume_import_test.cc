@@ -135,6 +135,28 @@ TEST_CASE("packDataset: continues after an interruption") {
   checkSame(interrupted, whole);
 }
 
+TEST_CASE("packDataset: does not keep a killed import's list of what it left out") {
+  ImageFolder scratch;
+  scratch.write("images/x.gif", nullptr);
+  auto into = scratch.path("packed"), list = kj::str(into, ".part/left_out.txt");
+  auto pid = ::fork();
+  if (pid == 0) {
+    kj::runCatchingExceptions([&]() {
+      // The mean image is computed after the list was written.
+      packDataset(scratch.config, into, [&](kj::StringPtr, uint64_t, uint64_t) {
+        if (pathKind(list) == PathKind::FILE) ::raise(SIGKILL);
+      });
+    });
+    ::_exit(0);
+  }
+  REQUIRE(::waitpid(pid, nullptr, 0) == pid);
+  REQUIRE(pathKind(list) == PathKind::FILE);
+  REQUIRE(::unlink(scratch.path("images/x.gif").cStr()) == 0);
+  CHECK(packed(scratch.config, into) == "");
+  CHECK(pathKind(kj::str(into, "/", TRAINING_FILE)) == PathKind::FILE);
+  CHECK(pathKind(kj::str(into, "/left_out.txt")) == PathKind::NOTHING);
+}
+
 TEST_CASE("openDataset: uses or completes an import whose process was killed in its last steps") {
   for (auto file: {"/bad_images.txt", "/unfinished"}) {
     INFO(file);

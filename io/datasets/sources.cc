@@ -99,30 +99,48 @@ bool contains(kj::StringPtr text, kj::StringPtr part) {
 // The places that were searched in vain, each as a clause for the message.
 using Seen = kj::Vector<kj::String>;
 
-kj::Maybe<Files> readFolder(const DataConfig& config, kj::StringPtr folder, Progress& progress) {
-  auto& source = *config.dataset->source;
+// Returns the paths of all files of the data set in `folder`, or else the path of their archive.
+// Empty if neither is there.
+kj::Array<kj::String> filesIn(const DatasetSource& source, kj::StringPtr folder) {
   kj::Vector<kj::String> paths;
   for (auto& file: source.files) {
     KJ_IF_MAYBE(path, findFile(source, folder, file)) paths.add(kj::mv(*path));
   }
-  if (paths.size() == source.files.size()) {
-    auto files = kj::heapArrayBuilder<kj::Array<kj::byte>>(paths.size());
-    for (auto i: kj::indices(paths)) {
-      progress(kj::str("reading ", folder, ", files"), i, paths.size());
-      auto bytes = readUnpacked(paths[i], source.files[i].size);
-      check(config, source.files[i], paths[i], bytes);
-      files.add(kj::mv(bytes));
-    }
-    return files.finish();
-  }
+  if (paths.size() == source.files.size()) return paths.releaseAsArray();
   if (source.archivePrefix != nullptr) {
     for (auto& name: namesIn(folder)) {
-      if (name.startsWith(source.archivePrefix)) {
-        return readArchive(config, kj::str(folder, "/", name), progress);
-      }
+      if (name.startsWith(source.archivePrefix)) return kj::arr(kj::str(folder, "/", name));
     }
   }
   return nullptr;
+}
+
+// Does the same for `place`, an archive or a folder. The sub-folder for this data set comes first,
+// because mnist and fashion_mnist have the same file names.
+kj::Array<kj::String> filesAt(const DatasetKind& kind, kj::StringPtr place) {
+  if (pathKind(place) == PathKind::FILE) return kj::arr(kj::str(place));
+  for (auto& folder: kj::arr(kj::str(place, "/", kind.source->folder),
+           kj::str(place, "/", kind.name), kj::str(place))) {
+    auto paths = filesIn(*kind.source, folder);
+    if (paths.size() > 0) return paths;
+  }
+  return nullptr;
+}
+
+// Reads what filesIn() or filesAt() has found. Returns null if that is nothing.
+kj::Maybe<Files> readFiles(
+    const DataConfig& config, kj::ArrayPtr<const kj::String> paths, Progress& progress) {
+  auto& source = *config.dataset->source;
+  if (paths.size() == 0) return nullptr;
+  if (paths.size() < source.files.size()) return readArchive(config, paths[0], progress);
+  auto files = kj::heapArrayBuilder<kj::Array<kj::byte>>(paths.size());
+  for (auto i: kj::indices(paths)) {
+    progress(kj::str("reading ", folderName(paths[i]), ", files"), i, paths.size());
+    auto bytes = readUnpacked(paths[i], source.files[i].size);
+    check(config, source.files[i], paths[i], bytes);
+    files.add(kj::mv(bytes));
+  }
+  return files.finish();
 }
 
 // Returns a clause about a place that is neither a file nor a folder.
@@ -139,15 +157,9 @@ kj::String nothingAt(kj::StringPtr place) {
 // Looks in `place` itself, and in its sub-folder for this data set.
 kj::Maybe<Files> readPlace(
     const DataConfig& config, kj::StringPtr place, Progress& progress, Seen& seen) {
-  auto& kind = *config.dataset;
-  auto& source = *kind.source;
-  if (pathKind(place) == PathKind::FILE) return readArchive(config, place, progress);
-  // The sub-folder comes first, because mnist and fashion_mnist have the same file names.
-  for (auto& folder:
-      kj::arr(kj::str(place, "/", source.folder), kj::str(place, "/", kind.name), kj::str(place))) {
-    KJ_IF_MAYBE(files, readFolder(config, folder, progress)) {
-      return kj::mv(*files);
-    }
+  auto& source = *config.dataset->source;
+  KJ_IF_MAYBE(files, readFiles(config, filesAt(*config.dataset, place), progress)) {
+    return kj::mv(*files);
   }
   if (pathKind(place) == PathKind::NOTHING) {
     seen.add(nothingAt(place));
@@ -176,10 +188,24 @@ kj::Maybe<Files> readAddress(const DataConfig& config, kj::StringPtr address,
     Progress reading = [&](kj::StringPtr what, uint64_t done, uint64_t total) {
       progress(replaced(what, downloads, place), done, total);
     };
-    naming(downloads, place, [&]() { files = readFolder(config, downloads, reading); });
+    naming(downloads, place,
+        [&]() { files = readFiles(config, filesIn(*config.dataset->source, downloads), reading); });
   });
   KJ_IF_MAYBE(e, problem) seen.add(kj::str(e->getDescription()));
   return files;
+}
+
+// Returns the paths where findFiles() looks, in this order.
+kj::Vector<kj::StringPtr> localPlaces(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {
+  kj::Vector<kj::StringPtr> places;
+  KJ_IF_MAYBE(s, config.source) {
+    if (!isAddress(*s)) places.add(*s);
+    return places;
+  }
+  KJ_IF_MAYBE(d, datasets) places.add(*d);
+  auto systemFolder = config.dataset->source->systemFolder;
+  if (systemFolder != nullptr) places.add(systemFolder);
+  return places;
 }
 
 constexpr kj::StringPtr OR_NO_SOURCE = ", or leave it out"_kj;
@@ -202,6 +228,9 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
   auto fromAddress = [&](kj::StringPtr address) {
     return readAddress(config, address, downloads, progress, seen);
   };
+  for (auto place: localPlaces(config, datasets)) {
+    KJ_IF_MAYBE(files, readPlace(config, place, progress, seen)) return kj::mv(*files);
+  }
   KJ_IF_MAYBE(s, config.source) {
     if (isAddress(*s)) {
       auto slash = s->endsWith("/") ? "" : "/";
@@ -209,18 +238,8 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
         return kj::mv(*files);
       }
       KJ_IF_MAYBE(files, fromAddress(kj::str(*s, slash))) return kj::mv(*files);
-    } else {
-      KJ_IF_MAYBE(files, readPlace(config, *s, progress, seen)) return kj::mv(*files);
     }
     notFound(config, seen, sourceName, OR_NO_SOURCE);
-  }
-  KJ_IF_MAYBE(d, datasets) {
-    KJ_IF_MAYBE(files, readPlace(config, *d, progress, seen)) return kj::mv(*files);
-  }
-  if (kind.source->systemFolder != nullptr) {
-    KJ_IF_MAYBE(files, readPlace(config, kind.source->systemFolder, progress, seen)) {
-      return kj::mv(*files);
-    }
   }
   for (auto address: kind.source->addresses) {
     KJ_IF_MAYBE(files, fromAddress(address)) return kj::mv(*files);
@@ -230,6 +249,14 @@ kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
     package = kj::str(", or install Debian's package ", kind.source->systemPackage);
   }
   notFound(config, seen, kj::str(sourceName, " or the environment's RUNNER_DATASETS"), package);
+}
+
+kj::Array<kj::String> findLocalFiles(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {
+  for (auto place: localPlaces(config, datasets)) {
+    auto paths = filesAt(*config.dataset, place);
+    if (paths.size() > 0) return paths;
+  }
+  return nullptr;
 }
 
 kj::Array<kj::String> findIdxFiles(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets) {

@@ -26,6 +26,9 @@ namespace io {
 // Reads only the data set, the source and the names of settings from `config`.
 kj::Array<kj::Array<kj::byte>> findFiles(const DataConfig& config,
     kj::Maybe<kj::StringPtr> datasets, kj::StringPtr downloads, Progress& progress);
+// Returns the paths of the files, or of the archive, that findFiles() would read. Empty if it would
+// download them, or would find nothing.
+kj::Array<kj::String> findLocalFiles(const DataConfig& config, kj::Maybe<kj::StringPtr> datasets);
 
 // For data sets of the user in MNIST's format: returns the paths of the training images, training
 // labels, validation images and validation labels. They are in `config.source`, or else in the
