@@ -48,6 +48,15 @@ kj::String coordinatorsHost(const ClusterConfig& cluster, kj::StringPtr host, bo
   return ownAddressOf(host, isOneHost);
 }
 
+Validity setNumber(kj::StringPtr word, kj::Maybe<uint>& to) {
+  constexpr uint NUMBER_MAX = 1000000;
+  KJ_IF_MAYBE(number, parseWhole(word, NUMBER_MAX)) {
+    to = uint(*number);
+    return true;
+  }
+  return kj::str("`", word, "` is not a whole number from 0 to ", NUMBER_MAX);
+}
+
 kj::Maybe<kj::StringPtr> variable(kj::StringPtr name) {
   auto value = ::getenv(name.cStr());
   if (value == nullptr || *value == '\0') return nullptr;
@@ -124,6 +133,8 @@ kj::MainFunc RoleCommand::getMain() {
           "open the packed records in DIR, whatever data.source says")
       .addOptionWithArg({"digest"}, text(data.digest), "HEX",
           "needed with --data: the digest of the run. Launcher ssh passes both")
+      .addOptionWithArg({"workers-before"}, KJ_BIND_METHOD(*this, setWorkersBefore), "N",
+          "use the GPUs after those of N other workers of this host. Launcher ssh passes it")
       .addOption({"until-stdin-closes"}, flagSetter(untilStdinCloses),
           "end at once when standard input closes")
       .addOption({"launched"}, flagSetter(launched),
@@ -261,6 +272,7 @@ Validity RoleCommand::run() {
   ProcessRoles roles{{Role::WORKER, index.orDefault(0), kj::mv(coordinator), {kj::mv(folder)},
       traceSteps, launched, secret, kj::mv(listen)}};
   if (data.folder.size() > 0) roles.first.data = kj::mv(data);
+  roles.first.workersBefore = workersBefore;
   roles.first.resumes = resumes;
   roles.first.membershipOf = kj::mv(membershipOf);
   auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
@@ -282,12 +294,11 @@ Validity RoleCommand::setRole(kj::StringPtr word) {
 }
 
 Validity RoleCommand::setIndex(kj::StringPtr word) {
-  constexpr uint INDEX_MAX = 1000000;
-  KJ_IF_MAYBE(number, parseWhole(word, INDEX_MAX)) {
-    index = uint(*number);
-    return true;
-  }
-  return kj::str("`", word, "` is not a whole number from 0 to ", INDEX_MAX);
+  return setNumber(word, index);
+}
+
+Validity RoleCommand::setWorkersBefore(kj::StringPtr word) {
+  return setNumber(word, workersBefore);
 }
 
 Validity RoleCommand::setListen(kj::StringPtr word) {

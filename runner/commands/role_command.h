@@ -19,6 +19,7 @@ public:
 private:
   Validity setRole(kj::StringPtr word);
   Validity setIndex(kj::StringPtr word);
+  Validity setWorkersBefore(kj::StringPtr word);
   Validity setListen(kj::StringPtr word);
   Validity setCoordinator(kj::StringPtr word);
   Validity run();
@@ -38,6 +39,7 @@ private:
   TaskFlags flags;
   kj::String folder;
   CopiedData data;  // empty: not given
+  kj::Maybe<uint> workersBefore;
   kj::Maybe<rpc::TraceSteps> traceSteps;
   bool resumes = false;
   kj::String membershipOf;

@@ -241,7 +241,7 @@ kj::Maybe<kj::String> runRoles(
   }
   if (roles.takesIndex) first.index = takeIndex(loaded, first);
   if (first.role == Role::WORKER) {
-    experiment.cluster.devices = experiment.cluster.devicesOf(first.index);
+    experiment.cluster.devices = experiment.cluster.devicesOf(first.index, first.workersBefore);
   }
   bool hasCoordinator = first.role == Role::COORDINATOR || roles.carryCoordinator;
   if (hasCoordinator && !first.launched) {

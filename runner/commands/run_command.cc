@@ -273,6 +273,7 @@ Validity RunCommand::run() {
 
   KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
   auto folder = chooseFolder(all);
+  if (options.resumes) refuseQueued(folder);
   bool isSubmitted = inQueue && !isSweep;
   kj::Maybe<Background> background;
   if (detach && !isSubmitted) {
@@ -280,7 +281,6 @@ Validity RunCommand::run() {
     background.emplace([&](pid_t pid) -> int { endDetached(folder, pid, commandLine); });
   }
   Course course;
-  if (options.resumes) refuseQueued(folder, course, commandLine);
   if (isSubmitted) submit(all.runs[0].loaded, folder, course);
   auto lock = takeLock(folder, isSweep, background);
   // Two processes would submit the same runs, and Slurm itself starts as many as it can.
@@ -338,6 +338,7 @@ kj::Maybe<kj::String> RunCommand::prepare(LoadedRuns& all) {
 }
 
 kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
+  if (options.resumes) refuseQueued(RunFolder{kj::str(folderPath)});
   auto own = heldIfPossible(RunFolder{kj::str(folderPath)});
   auto& held = *own;
   commandLine.atEnd([own = kj::mv(own)](int code) { own->noteExit(code); });

@@ -1,5 +1,7 @@
 #include "runner/commands/slurm_run.h"
 
+#include <kj/async-unix.h>
+
 #include "configs/language/failure.h"
 #include "runner/commands/followed_run.h"
 #include "runner/launch/slurm_launcher.h"
@@ -10,19 +12,14 @@
 
 namespace runner {
 
-void refuseQueued(const RunFolder& folder, Course& course, CommandLine& commandLine) {
+void refuseQueued(const RunFolder& folder) {
   if (!isHeld(folder) && !isQueued(folder)) return;
   KJ_IF_MAYBE(id, slurmJobOf(folder)) {
     if (isOwnSlurmJob(*id)) return;
-    SlurmQueue queue(course.io);
-    kj::Maybe<SlurmQueue::Jobs> jobs;
-    auto asked = queue.look(kj::arrayPtr(&*id, 1)).then([&](kj::Maybe<SlurmQueue::Jobs>&& known) {
-      jobs = kj::mv(known);
-    });
-    if (!course.endsUninterrupted(kj::mv(asked), [](kj::StringPtr) {})) {
-      commandLine.endWith(INTERRUPTED);
-    }
-    KJ_IF_MAYBE(known, jobs) {
+    kj::UnixEventPort::captureChildExit();
+    auto io = kj::setupAsyncIo();
+    SlurmQueue queue(io);
+    KJ_IF_MAYBE(known, queue.look(kj::arrayPtr(&*id, 1)).wait(io.waitScope)) {
       for (auto& job: *known) {
         if (job.isOver()) continue;
         configs::fail("job ", *id, " of Slurm works on ", folder.path, " already: ", job.text(),

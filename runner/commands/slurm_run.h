@@ -9,10 +9,10 @@
 namespace runner {
 
 // For a run that is to be resumed. Throws, and says what to do, if a Slurm job works on the run or
-// waits in the queue, unless this process runs in that job. Ends the process at an interrupt. Call
-// it before the lock of `folder` is taken, because taking the lock removes the record of how the
+// waits in the queue, unless this process runs in that job. Call it before there is an event loop,
+// and before the lock of `folder` is taken, because taking the lock removes the record of how the
 // run ended before.
-void refuseQueued(const RunFolder& folder, Course& course, CommandLine& commandLine);
+void refuseQueued(const RunFolder& folder);
 
 // Submits the run, which will work in `folder`. Then follows it to its end, and ends the process
 // with its exit code. An interrupt cancels the job. With `detach`, ends the process right after

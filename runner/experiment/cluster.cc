@@ -60,10 +60,10 @@ constexpr LossPolicy LOSS_POLICIES[] = {
     {"restart",
         "All roles are started again, and continue from the newest checkpoint. In synchronous "
         "modes, the results are the same as if no role had been lost. With launcher `ssh`, the "
-        "roles of a host that is gone are started on other hosts of `hosts`. The run ends if roles "
-        "are lost five times in a row without any progress. A worker whose GPU fails counts as "
-        "lost. A role that stops with an error, for example because a disk is full, is not a lost "
-        "role: it ends the job.",
+        "roles of a host that is gone are started on other hosts of `hosts`, if these have enough "
+        "slots. The run ends if roles are lost five times in a row without any progress. A worker "
+        "whose GPU fails counts as lost. A role that stops with an error, for example because a "
+        "disk is full, is not a lost role: it ends the job.",
         true, false},
     {"continue",
         "If a worker is lost, the others continue without it. The launcher starts a new worker in "
@@ -181,7 +181,8 @@ bool ClusterConfig::isHere() const {
   return launcher->word == LauncherKind::LOCAL || launcher->word == LauncherKind::INLINE;
 }
 
-kj::Array<kj::String> ClusterConfig::devicesOf(uint worker) const {
+kj::Array<kj::String> ClusterConfig::devicesOf(uint worker, kj::Maybe<uint> workersBefore) const {
+  KJ_IF_MAYBE(others, workersBefore) return devicesAfter(devices, *others);
   uint localRank = 0;
   // Otherwise the worker sees only the GPUs that it was given, or all of this machine's.
   if (launcher->hosts != LauncherKind::UNUSED && hosts.size() > 0) {

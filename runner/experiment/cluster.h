@@ -96,8 +96,9 @@ struct ClusterConfig {
   // Returns where each role runs. `hosts` must not be empty.
   RoleHosts roleHosts() const;
   // Returns the devices of a worker. On a host with slots, each worker has GPUs of its own: see
-  // devicesAfter().
-  kj::Array<kj::String> devicesOf(uint worker) const;
+  // devicesAfter(). `workersBefore` is how many workers there use the GPUs before those of this
+  // one. Null: as roleHosts() places the workers.
+  kj::Array<kj::String> devicesOf(uint worker, kj::Maybe<uint> workersBefore = nullptr) const;
 
   // The defaults depend on `kvstore`. Experiment::read() checks the rest against it.
   static ClusterConfig read(configs::Reader& reader, const rpc::KvStoreConfig& kvstore);

@@ -1,5 +1,6 @@
 #include "runner/experiment/experiment_checks.h"
 
+#include "io/datasets/fetch.h"
 #include "runner/experiment/devices.h"
 #include "runner/text/numbers.h"
 
@@ -223,6 +224,20 @@ void checkInstructionSet(const Experiment& experiment, configs::Reader& reader) 
       {"train.precision"_kj});
 }
 
+// Reports a claim with data sets that no pod would read.
+void checkClaim(const Experiment& experiment, configs::Reader& reader) {
+  if (experiment.cluster.launcher->word != LauncherKind::KUBERNETES) return;
+  KJ_IF_MAYBE(config, experiment.cluster.kubernetes) {
+    KJ_IF_MAYBE(source, experiment.data.source) {
+      if (config->data == nullptr || !io::isAddress(*source)) return;
+      reader.error("cluster.kubernetes.data",
+          "the claim has no effect, because `data.source` is an address, which each pod downloads",
+          "leave the key out, or write the path in the pods as data.source",
+          {"data.source"_kj, "cluster.launcher"_kj});
+    }
+  }
+}
+
 }  // namespace
 
 void checkTogether(const Experiment& experiment, configs::Reader& reader) {
@@ -236,6 +251,7 @@ void checkTogether(const Experiment& experiment, configs::Reader& reader) {
   checkContinues(experiment, reader);
   checkEnd(experiment, reader);
   checkExpectations(experiment, reader);
+  checkClaim(experiment, reader);
 }
 
 }  // namespace runner

@@ -48,6 +48,7 @@ interface DataCopy {
 
 interface Lines {
   take @0 (line :Text);
+  # A long line comes in pieces, one per call. The role waits while lines are not answered.
 }
 
 interface RoleProcess {

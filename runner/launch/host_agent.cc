@@ -5,6 +5,7 @@
 #include <kj/debug.h>
 #include <kj/function.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,9 @@ namespace runner {
 
 namespace {
 
+// The longest line in one message to the launcher: half of what rpc::MessageLimits allow.
+constexpr size_t LINE_BYTES_MAX = 512 << 10;
+
 class RoleProcessServer final: public RoleProcess::Server {
 public:
   RoleProcessServer(kj::AsyncIoContext& io, kj::StringPtr name,
@@ -35,19 +39,34 @@ public:
   kj::Promise<void> ended(EndedContext context) override {
     // Otherwise this call would keep the process alive after the launcher has dropped it.
     context.allowCancellation();
-    return readLines(*process.errors,
-        [this](kj::StringPtr line) {
-          auto request = errors.takeRequest();
-          request.setLine(line);
-          calls =
-              calls.then([sent = request.send().ignoreResult()]() mutable { return kj::mv(sent); });
-        })
-        .then([this]() { return kj::mv(calls); })
+    return readLines(
+        *process.errors, [this](kj::StringPtr line) { pass(line); },
+        kj::Function<kj::Promise<void>()>([this]() { return passed(); }))
+        .then([this]() { return passed(); })
         .then([this]() { return process.ended(); })
         .then([context](int status) mutable { context.getResults().setStatus(status); });
   }
 
 private:
+  // Sends a line of the role to the launcher, in pieces if it is long.
+  void pass(kj::StringPtr line) {
+    auto rest = line.asArray();
+    do {
+      auto piece = rest.slice(0, kj::min(rest.size(), LINE_BYTES_MAX));
+      auto request = errors.takeRequest();
+      ::memcpy(request.initLine(piece.size()).begin(), piece.begin(), piece.size());
+      calls = calls.then([sent = request.send().ignoreResult()]() mutable { return kj::mv(sent); });
+      rest = rest.slice(piece.size(), rest.size());
+    } while (rest.size() > 0);
+  }
+
+  // Resolves when the launcher has taken all lines so far.
+  kj::Promise<void> passed() {
+    auto all = kj::mv(calls);
+    calls = kj::READY_NOW;
+    return all;
+  }
+
   ChildProcess process;
   Lines::Client errors;
   kj::Promise<void> calls = kj::READY_NOW;  // of `errors`, in order

@@ -4,10 +4,28 @@
 
 #include <algorithm>
 
+#include "configs/language/failure.h"
 #include "runner/logs/role_names.h"
 #include "runner/system/addresses.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
+
+namespace {
+
+bool isOfWorker(const RoleGroup& group) {
+  return group.roles[0].role == Role::WORKER;
+}
+
+// Whether `host`, on which `groups` run, has no slot for another worker.
+bool isFull(const Host& host, kj::ArrayPtr<const RoleGroup> groups) {
+  KJ_IF_MAYBE(slots, host.slots) {
+    return std::count_if(groups.begin(), groups.end(), isOfWorker) >= *slots;
+  }
+  return false;
+}
+
+}  // namespace
 
 kj::String PlacedRole::name() const {
   return onHost(roleName(role, index), host);
@@ -62,18 +80,32 @@ kj::Array<RoleGroup> groupsOnHosts(
     }
     for (auto& group: onHost[host]) moved.add(kj::mv(group));
   }
+  KJ_REQUIRE(there.size() > 0, "all hosts are gone");
   for (auto& group: moved) {
-    auto fewest = std::min_element(there.begin(), there.end(),
+    kj::Vector<size_t> free;
+    for (auto host: there) {
+      if (!isOfWorker(group) || !isFull(cluster.hosts[host], onHost[host])) free.add(host);
+    }
+    auto fewest = std::min_element(free.begin(), free.end(),
         [&](size_t a, size_t b) { return onHost[a].size() < onHost[b].size(); });
-    KJ_REQUIRE(fewest != there.end(), "all hosts are gone");
+    if (fewest == free.end()) {
+      uint64_t slots = 0;
+      for (auto host: there) slots += KJ_ASSERT_NONNULL(cluster.hosts[host].slots);
+      configs::fail("the hosts that are left have ", counted(slots, "slot"), ", but there are ",
+          counted(cluster.workers, "worker"),
+          "; repair a lost host, or raise slots=N in cluster.hosts");
+    }
     onHost[*fewest].add(kj::mv(group));
   }
   kj::Vector<RoleGroup> all;
   for (auto host: there) {
     auto name = cluster.hosts[host].toString();
+    bool hasOwnGpus = cluster.hosts[host].slots != nullptr;
+    uint workers = 0;
     for (auto& group: onHost[host]) {
       group.name = kj::str(group.name, " on ", name);
       for (auto& role: group.roles) role.host = kj::str(name);
+      if (hasOwnGpus && isOfWorker(group)) group.roles[0].workersBefore = workers++;
       all.add(kj::mv(group));
     }
   }

@@ -38,6 +38,9 @@ struct PlacedRole {
   Role role;
   uint index;
   kj::String host;  // as the user calls it. Empty: this machine
+  // How many workers of the host use the GPUs before those of this one: see devicesAfter(). 0 on a
+  // host without slots.
+  uint workersBefore = 0;
 
   // Returns the name in messages: "worker 1", "worker 1 on node2".
   kj::String name() const;
@@ -142,7 +145,8 @@ public:
 kj::Array<RoleGroup> groupsHere(const ClusterConfig& cluster);
 // Returns one group for each process, on the hosts of `cluster.hosts`, or all on this machine if
 // that names none. Groups of the same host follow each other. Groups of the lost hosts in `gone`
-// are moved to the other hosts, each to the one that has the fewest. Throws if all hosts are lost.
+// are moved to the other hosts, each to the one that has the fewest. A host never has more workers
+// than slots. Throws if all hosts are lost, or if the others have too few slots.
 kj::Array<RoleGroup> groupsOnHosts(
     const ClusterConfig& cluster, kj::ArrayPtr<const kj::String> gone = nullptr);
 

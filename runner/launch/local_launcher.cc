@@ -147,6 +147,9 @@ kj::Array<kj::String> commandOf(const RoleOptions& options) {
     words.add(kj::str("--data=", data->folder));
     words.add(kj::str("--digest=", data->digest));
   }
+  KJ_IF_MAYBE(workers, options.workersBefore) {
+    words.add(kj::str("--workers-before=", *workers));
+  }
   if (options.resumes) words.add(kj::str("--resume"));
   if (options.membershipOf.size() > 0) {
     words.add(kj::str("--membership=", options.membershipOf));

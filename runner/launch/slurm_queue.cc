@@ -1,6 +1,7 @@
 #include "runner/launch/slurm_queue.h"
 
 #include <kj/debug.h>
+#include <kj/map.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -63,6 +64,11 @@ kj::Maybe<kj::String> ownSlurmJob() {
   auto job = ::getenv("SLURM_JOB_ID");
   if (job == nullptr) return nullptr;
   return kj::str(job);
+}
+
+// Returns the job array of the task "17_3": "17". Returns the id of any other job unchanged.
+kj::String arrayOf(kj::StringPtr id) {
+  return kj::str(id.slice(0, id.findFirst('_').orDefault(id.size())));
 }
 
 // Whether the events of the run say how it ended. Without locks in the file system, nothing else
@@ -213,12 +219,26 @@ kj::Promise<kj::Maybe<SlurmQueue::Jobs>> SlurmQueue::look(kj::ArrayPtr<const kj:
   for (auto word: {"squeue", "--noheader", "--states=all", "--array", "--format=%i|%T|%r|%N"}) {
     words.add(kj::str(word));
   }
-  words.add(kj::str("--jobs=", kj::strArray(ids, ",")));
-  return call(kj::mv(words)).then([](kj::Own<Said>&& said) -> kj::Maybe<Jobs> {
+  // The ids of all tasks of a large sweep would be longer than an argument may be (128 KiB). The
+  // arrays that the tasks belong to are few.
+  kj::HashSet<kj::String> wanted, arrays;
+  for (auto& id: ids) {
+    wanted.upsert(kj::str(id), [](auto&, auto&&) {});
+    arrays.upsert(arrayOf(id), [](auto&, auto&&) {});
+  }
+  auto named = KJ_MAP(id, arrays)->kj::StringPtr {
+    return id;
+  };
+  words.add(kj::str("--jobs=", kj::strArray(named, ",")));
+  auto said = call(kj::mv(words));
+  return said.then([wanted = kj::mv(wanted)](kj::Own<Said>&& said) -> kj::Maybe<Jobs> {
     if (said->exitCode == 0) {
-      return KJ_MAP(line, said->output) {
-        return slurmJobIn(line);
-      };
+      kj::Vector<SlurmJob> jobs;
+      for (auto& line: said->output) {
+        auto job = slurmJobIn(line);
+        if (wanted.contains(job.id) || wanted.contains(arrayOf(job.id))) jobs.add(kj::mv(job));
+      }
+      return jobs.releaseAsArray();
     }
     // If several jobs are named, squeue leaves out the ones that it no longer knows. If one is
     // named, that is an error.

@@ -83,6 +83,23 @@ TEST_CASE("SlurmQueue: reads squeue's output, and distinguishes a forgotten job 
   CHECK(look() == nullptr);
 }
 
+TEST_CASE("SlurmQueue: asks for the tasks of an array whose ids are too long for one argument") {
+  constexpr uint TASKS = 20000;
+  Commands commands;
+  auto io = kj::setupAsyncIo();
+  SlurmQueue queue(io);
+  kj::Vector<kj::String> ids;
+  for (uint i = 0; i < TASKS; i++) ids.add(kj::str("1234567_", i));
+  commands.add("squeue",
+      kj::str("echo \"$*\" >", commands.folder,
+          "/said; echo '1234567_19999|RUNNING|None|n1'; echo '1234567_20000|RUNNING|None|n1'"));
+  auto jobs = KJ_REQUIRE_NONNULL(queue.look(ids).wait(io.waitScope));
+  // The task that was not asked for is left out.
+  REQUIRE(jobs.size() == 1);
+  CHECK(jobs[0].id == "1234567_19999");
+  CHECK(contains(readWhole(kj::str(commands.folder, "/said"), TEXT_BYTES_MAX), "--jobs=1234567\n"));
+}
+
 TEST_CASE("SlurmQueue: submits a script, and passes on why Slurm refuses it") {
   Commands commands;
   auto io = kj::setupAsyncIo();

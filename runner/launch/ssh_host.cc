@@ -18,6 +18,8 @@ namespace {
 
 // Runs on the host. It has no single quotes, so that any login shell can pass it on.
 //
+// It first writes an answer, because a host that is reached is not lost, however long it needs.
+//
 // If the host lacks an intact copy of the program, the script writes how many bytes of the tar the
 // host has, and reads the rest. So an interrupted copy continues where it ended. A damaged copy is
 // sent again, once.
@@ -27,6 +29,7 @@ namespace {
 // because mv -T does not replace a folder.
 constexpr kj::StringPtr SCRIPT =
     "h=HASH;"
+    "echo;echo \"runner: reached\";"
     "d=\"${XDG_CACHE_HOME:-$HOME/.cache}/runner/programs\";"
     "p=\"$d/$h\";"
     "t=\"$p.tar\";"
@@ -289,6 +292,7 @@ kj::Promise<void> SshHost::greet() {
       [this](kj::Exception&& e) -> kj::Promise<kj::String> { return failed(reasonOf(e)); });
   return next.then([this](kj::String answer) -> kj::Promise<void> {
     lastHeard = running.passed();
+    answered = true;
     if (answer == READY) return kj::READY_NOW;
     if (answer == WAITING && !isWaiting) {
       isWaiting = true;

@@ -58,6 +58,8 @@ public:
   // Resolves when the host's agent can be called. Rejects with the host, the cause and what to do,
   // also if the host neither reads nor writes anything for `timeout_s` seconds. Call once.
   kj::Promise<void> ready(uint timeout_s);
+  // Whether the host was reached: it has written an answer.
+  bool hasAnswered() const { return answered; }
   // The agent on the host. Only after ready().
   HostAgent::Client agent();
   // Rejects with the cause when the connection has broken. Never resolves. Call once, when the host
@@ -86,6 +88,7 @@ private:
   const kj::String script;
   ChildProcess process;
   kj::Vector<kj::String> heard;  // the latest lines, until the host is ready
+  bool answered = false;
   bool isReady = false;
   bool isWaiting = false;       // for another copy of the program
   kj::Promise<void> listening;  // to standard error

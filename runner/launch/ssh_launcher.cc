@@ -56,6 +56,7 @@ public:
   kj::String name() const { return ssh.host.toString(); }
   kj::StringPtr label() const { return ssh.label; }
   HostAgent::Client agent() { return ssh.agent(); }
+  bool hasAnswered() const { return ssh.hasAnswered(); }
 
   // The address at which the host sees this machine (IPv6 in brackets). Empty if the host does not
   // know it.
@@ -214,6 +215,7 @@ public:
   kj::Own<StartedGroup> start(const RoleGroup& group, kj::StringPtr coordinator) override {
     auto& first = group.roles[0];
     auto options = run.optionsOf(first.role, first.index, coordinator);
+    if (first.role == Role::WORKER) options.workersBefore = first.workersBefore;
     for (auto& host: hosts) {
       if (host->name() == first.host) {
         if (run.options.copiesData) {
@@ -233,10 +235,16 @@ private:
 
   // Calls `act` for all hosts in parallel. Rejects with all failures, unless other hosts can take
   // over the roles. A failure of one host does not hide those of others, and is not delayed by
-  // copies to other hosts.
+  // copies to other hosts. But if other hosts can take over the roles, waits for each host that
+  // has answered, however long it takes to get ready.
   kj::Promise<void> onAllHosts(kj::FunctionParam<kj::Promise<void>(WatchedHost&)> act) {
     auto someFailed = kj::newPromiseAndFulfiller<void>();
     firstFailed = kj::mv(someFailed.fulfiller);
+    auto enough = someFailed.promise
+                      .then([this]() {
+                        return run.io.provider->getTimer().atTime(begin + ALL_ANSWER_WITHIN);
+                      })
+                      .fork();
     kj::Vector<kj::Promise<void>> all;
     for (auto& host: hosts) {
       host->isReady = false;
@@ -245,11 +253,13 @@ private:
             failures.add(NotReady{host.name(), reasonOf(e)});
             firstFailed->fulfill();
           });
-      all.add(noted.eagerlyEvaluate(nullptr));
+      auto givenUp = enough.addBranch().then([this, &host = *host]() -> kj::Promise<void> {
+        if (run.options.wasLost && host.hasAnswered()) return kj::NEVER_DONE;
+        return kj::READY_NOW;
+      });
+      all.add(noted.exclusiveJoin(kj::mv(givenUp)).eagerlyEvaluate(nullptr));
     }
-    auto enough = someFailed.promise.then(
-        [this]() { return run.io.provider->getTimer().atTime(begin + ALL_ANSWER_WITHIN); });
-    return kj::joinPromises(all.releaseAsArray()).exclusiveJoin(kj::mv(enough)).then([this]() {
+    return kj::joinPromises(all.releaseAsArray()).then([this]() {
       if (failures.size() == 0) return;
       if (!run.options.wasLost) reportFailures();
       leaveOut();
@@ -263,13 +273,17 @@ private:
     for (auto& host: all) (host->isReady ? hosts : others).add(kj::mv(host));
     if (hosts.size() == 0) reportFailures();
     for (auto& host: others) gone.add(host->name());
+    // The other hosts may have too few slots.
+    auto notPlaced = kj::runCatchingExceptions([this]() { groups(); });
     for (auto& host: others) {
       kj::String why = kj::str(host->label(), ": it has not answered");
       for (auto& each: failures) {
         if (each.host == host->name()) why = kj::mv(each.reason);
       }
-      run.view.say(kj::str(why, ". Its roles are started on other hosts"));
+      run.view.say(notPlaced == nullptr ? kj::str(why, ". Its roles are started on other hosts")
+                                        : kj::mv(why));
     }
+    KJ_IF_MAYBE(e, notPlaced) kj::throwFatalException(kj::mv(*e));
     failures.clear();
   }
 

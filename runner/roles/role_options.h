@@ -75,6 +75,8 @@ struct RoleOptions {
   kj::String membershipOf = {};
   // Whether all roles have the same `folder`, and find the coordinator there: see address_file.h.
   bool meetsInFolder = false;
+  // Of a worker: see ClusterConfig::devicesOf().
+  kj::Maybe<uint> workersBefore = nullptr;
   // Null: the role imports its data set, or finds it imported.
   kj::Maybe<CopiedData> data = nullptr;
   // The signals that end a server or worker, which the process has captured. The role then tells

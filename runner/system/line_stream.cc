@@ -13,6 +13,7 @@ constexpr size_t LINE_BYTES_MAX = 16 << 20;
 struct LineReader {
   kj::AsyncInputStream& input;
   kj::Function<void(kj::StringPtr)> take;
+  kj::Maybe<kj::Function<kj::Promise<void>()>> allTaken;
   kj::Array<char> buffer = kj::heapArray<char>(65536);
   kj::Vector<char> pending = {};  // the beginning of a line whose end has not arrived
 
@@ -31,6 +32,7 @@ struct LineReader {
               pending.add(c);
             }
           }
+          KJ_IF_MAYBE(wait, allTaken) return (*wait)().then([this]() { return readOn(); });
           return readOn();
         });
   }
@@ -44,8 +46,9 @@ struct LineReader {
 
 }  // namespace
 
-kj::Promise<void> readLines(kj::AsyncInputStream& input, kj::Function<void(kj::StringPtr)> take) {
-  auto reader = kj::heap<LineReader>(LineReader{input, kj::mv(take)});
+kj::Promise<void> readLines(kj::AsyncInputStream& input, kj::Function<void(kj::StringPtr)> take,
+    kj::Maybe<kj::Function<kj::Promise<void>()>> allTaken) {
+  auto reader = kj::heap<LineReader>(LineReader{input, kj::mv(take), kj::mv(allTaken)});
   auto promise = reader->readOn();
   return promise.attach(kj::mv(reader));
 }

@@ -505,6 +505,7 @@ TEST_CASE("--resume is refused while Slurm has the job of the run, except within
   };
   refuses({RESUME});
   refuses({RESUME, "--detach"});
+  refuses({RESUME, "--folder", run.folder});
 
   ::setenv("SLURM_JOB_ID", "17", 1);
   KJ_DEFER(::unsetenv("SLURM_JOB_ID"));
