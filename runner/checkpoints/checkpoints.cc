@@ -215,8 +215,10 @@ void set(Manifest::File::Builder target, const FileExtent& file) {
 }
 
 // Prepares the folder of a checkpoint. An earlier attempt may have left an unfinished one.
-void beginFolder(kj::StringPtr path) {
-  makeFolders(path);
+void beginFolder(const RunFolder& run, kj::StringPtr path) {
+  if (!makeFolder(run.checkpoints()) || !makeFolder(path)) {
+    configs::fail("the folder of the run, ", run.path, ", was removed or renamed during the run");
+  }
   ::unlink(kj::str(path, "/", MANIFEST).cStr());
 }
 
@@ -245,9 +247,11 @@ uint64_t setFiles(Manifest::Builder manifest, kj::ArrayPtr<const FileExtent> fil
   return bytes;
 }
 
-// Syncs the events that belong to the checkpoint to the disk, and checks them.
+// Syncs the events that belong to the checkpoint to the disk, and checks them. At the end of an
+// epoch, checks all of them, and not only those since the last checkpoint.
 void syncEvents(const RunFolder& folder, const SavedPoint& point, GrowingFiles& logs) {
   logs.sync(EVENTS);
+  if (point.endsEpoch) logs.forgetSumOf(EVENTS);
   if (sumOfEvents(logs, point.events_bytes) != point.events_crc32) {
     configs::fail(folder.events(), " does not hold what the run has written to it: its disk has ",
         "lost a part (see `dmesg`), or another program has changed the file");
@@ -354,7 +358,7 @@ uint64_t writeCheckpoint(const RunFolder& folder, const SavedPoint& point,
   auto path = pathOf(folder, point.step);
   // The process that wrote the first checkpoint has synced the folders above.
   bool isFirst = !hasCheckpoints(folder);
-  beginFolder(path);
+  beginFolder(folder, path);
   KJ_ON_SCOPE_FAILURE(removeCheckpoint(path));
   capnp::MallocMessageBuilder message;
   auto manifest = message.initRoot<Manifest>();

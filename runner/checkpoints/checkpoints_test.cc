@@ -309,6 +309,24 @@ TEST_CASE("checkpoints: a manifest records the length and the checksum of the ru
   CHECK(readCheckpoint(pathAt(folder, 4)).point.logs.files.size() == 0);
 }
 
+TEST_CASE("checkpoints: at the end of an epoch, a change of old events is noticed") {
+  auto folder = newRun();
+  GrowingFiles logs(folder.path);
+  writeCheckpoint(folder, pointAt(1), nullptr, 9, logs);
+  auto events = kj::str(EVENTS);
+  events[30] ^= 1;
+  writeFile(folder.events(), events);
+  CHECK_THROWS(writeCheckpoint(folder, pointAt(2, true), nullptr, 9, logs));
+  CHECK_THROWS(writeCheckpoint(folder, pointAt(3), nullptr, 9, logs));
+}
+
+TEST_CASE("checkpoints: a run's folder that was renamed does not come back") {
+  auto folder = newRun();
+  REQUIRE(::rename(folder.path.cStr(), kj::str(folder.path, "-renamed").cStr()) == 0);
+  CHECK_THROWS(writeAt(folder, 1));
+  CHECK(::access(folder.path.cStr(), F_OK) != 0);
+}
+
 TEST_CASE("checkpoints: the newest one that ends an epoch is kept, and found") {
   auto folder = newRun();
   auto endIn = [&]() -> uint64_t {

@@ -1,7 +1,9 @@
 #include "runner/checkpoints/weights.h"
 
+#include <errno.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
+#include <unistd.h>
 
 #include "io/checksum.h"
 #include "nn/loops/floats.h"
@@ -64,10 +66,8 @@ kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPt
 }
 
 kj::Maybe<kj::String> whyNotWeights(kj::StringPtr path, kj::StringPtr sha256) {
-  kj::String text;
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { text = readWhole(path, FILE_BYTES_MAX); })) {
-    return kj::str(e->getDescription());
-  }
+  if (::access(path.cStr(), F_OK) != 0 && errno == ENOENT) return kj::str(path, " is missing");
+  auto text = readWhole(path, FILE_BYTES_MAX);
   KJ_IF_MAYBE(values, valuesIn(text.asBytes())) {
     if (io::sha256Hex(*values) == sha256) return nullptr;
   } else {

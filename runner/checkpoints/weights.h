@@ -28,7 +28,8 @@ kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPt
     kj::ArrayPtr<const Note> notes = nullptr);
 
 // Returns why the file at `path` is not the one for which writeWeights() returned `sha256`: it is
-// missing, cut off, or holds other values. Null if it is that file.
+// missing, cut off, or holds other values. Null if it is that file. Throws if it cannot be read,
+// because it may be that file, and nobody may replace it.
 kj::Maybe<kj::String> whyNotWeights(kj::StringPtr path, kj::StringPtr sha256);
 
 }  // namespace runner

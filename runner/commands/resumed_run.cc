@@ -156,6 +156,7 @@ RunFolder goOnFrom(const ResumedRun& run, kj::StringPtr runs, const Experiment& 
   auto& loaded = reload(continued.setting());
   keepInstructionSet(loaded, run.record);
   auto folder = newRunFolder(runs, before.name);
+  KJ_ON_SCOPE_FAILURE(removeNewRun(folder));
   auto resize = carryOver(written, run.folder, checkpoint, loaded, folder);
   tell(kj::str("run ", folder.path, " continues from ", run.folder.path, " after epoch ",
       resize.epoch, ", with ", numbersText(resize), factsText(resize)));

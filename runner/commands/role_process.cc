@@ -131,7 +131,7 @@ private:
 
 // A coordinator without a launcher prints what a launcher would print about the run. It also leaves
 // the same files in the folder.
-[[noreturn]] void runCoordinatorByHand(const LoadedExperiment& loaded, const RoleOptions& options,
+[[noreturn]] void runCoordinatorByHand(const LoadedExperiment& loaded, RoleOptions& options,
     const rpc::Secret& drawn, kj::Maybe<CarriedWorker&> worker, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
@@ -165,21 +165,23 @@ private:
     }
     KJ_IF_MAYBE(own, worker) own->see(event);
   };
-  bool isWhole = true;
-  auto failure = kj::runCatchingExceptions([&]() { isWhole = coordinator.run(held.folder, show); });
-  addressFile = nullptr;
-  view.end();
-  KJ_IF_MAYBE(e, failure) {
+  auto endEarly = [&](kj::Maybe<const kj::Exception&> failure) {
+    addressFile = nullptr;
+    view.end();
+    if (failure == nullptr) {
+      view.say("interrupted; the servers and workers lose the coordinator and end");
+    }
     // Before this run has begun, the folder may still hold another run.
     if (hasBegun) reportBrokenRun(held.folder, experiment.name);
     // Nobody else reports that the run has failed.
-    commandLine.endWith(*e, RUN_FAILED);
-  }
-  if (!isWhole) {
-    view.say("interrupted; the servers and workers lose the coordinator and end");
-    reportBrokenRun(held.folder, experiment.name);
+    KJ_IF_MAYBE(e, failure) commandLine.endWith(*e, RUN_FAILED);
     commandLine.endWith(INTERRUPTED);
-  }
+  };
+  options.endEarly = endEarly;
+  auto failure = kj::runCatchingExceptions([&]() { coordinator.run(held.folder, show); });
+  KJ_IF_MAYBE(e, failure) endEarly(*e);
+  addressFile = nullptr;
+  view.end();
   KJ_IF_MAYBE(own, worker) own->end();
   auto& weights = KJ_ASSERT_NONNULL(view.weightsSha256, "the run ended without weights");
   commandLine.endWith(reportRun(held.folder, experiment.name, weights, facts.graph.classes, view));
@@ -270,7 +272,9 @@ kj::Maybe<kj::String> runRoles(
     commandLine.endWith(failure, hasLostPeer ? LOST_A_PEER_EXIT : RUN_FAILED);
   };
   if (first.role == Role::COORDINATOR) {
-    first.endFailed = [&](const kj::Exception& failure) { endWith(first, failure); };
+    first.endEarly = [&](kj::Maybe<const kj::Exception&> failure) {
+      endWith(first, KJ_REQUIRE_NONNULL(failure, "a launcher interrupts its job itself"));
+    };
   }
 
   auto run = [&](const RoleOptions& own) {

@@ -153,10 +153,14 @@ bool prepareGivenFolder(
   if (record.digest.size() > 0 && record.digest != loaded.digest) {
     configs::fail(folder.path, " has the run of another experiment. Name another folder");
   }
-  if (record.state == RunRecord::FINISHED &&
-      whyNotWeights(folder.weights(), record.weightsSha256) == nullptr) {
-    tell(kj::str("the run in ", folder.path, " has already finished, so nothing was started"));
-    commandLine.endWith(codeOf(resultOf(kj::mv(record), loaded, folder)));
+  if (record.state == RunRecord::FINISHED) {
+    KJ_IF_MAYBE(why, whyNotWeights(folder.weights(), record.weightsSha256)) {
+      tell(kj::str("the run in ", folder.path, " had finished, but ",
+          resumes ? "continues: " : "begins again: ", *why));
+    } else {
+      tell(kj::str("the run in ", folder.path, " has already finished, so nothing was started"));
+      commandLine.endWith(codeOf(resultOf(kj::mv(record), loaded, folder)));
+    }
   }
   if (resumes && record.digest.size() > 0) {
     keepInstructionSet(loaded, record);

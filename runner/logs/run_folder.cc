@@ -80,6 +80,26 @@ uint64_t newest(kj::StringPtr path) {
   return largest;
 }
 
+// Makes the folder `path` if it does not exist. Returns 0, or errno. Throws if a file has its name.
+int makeOne(kj::StringPtr path, kj::StringPtr wayOut) {
+  if (::mkdir(path.cStr(), 0777) == 0) return 0;
+  if (errno != EEXIST) return errno;
+  struct stat about;
+  if (::stat(path.cStr(), &about) == 0 && S_ISDIR(about.st_mode)) return 0;
+  configs::fail("cannot make the folder ", path, ": a file has that name; rename it, or ", wayOut);
+}
+
+// Lets `last` in `parent` point to run `n`.
+void setLast(kj::StringPtr parent, uint64_t n) {
+  auto last = kj::str(parent, "/last");
+  // A link cannot be changed in place, only renamed over. No other process has the number `n`. A
+  // link with that name is therefore left from a killed process.
+  auto link = kj::str(parent, "/.last-", n);
+  ::unlink(link.cStr());
+  if (::symlink(kj::str(n).cStr(), link.cStr()) != 0) failToMake(link, errno);
+  if (::rename(link.cStr(), last.cStr()) != 0) failToMake(last, errno);
+}
+
 kj::String lockFile(const RunFolder& folder) {
   return kj::str(folder.path, "/", LOCK);
 }
@@ -102,14 +122,14 @@ void makeFolders(kj::StringPtr path, kj::StringPtr wayOut) {
   for (size_t i = 1; i <= path.size(); i++) {
     if (i < path.size() && path[i] != '/') continue;
     auto prefix = kj::heapString(path.slice(0, i));
-    if (::mkdir(prefix.cStr(), 0777) == 0) continue;
-    if (errno != EEXIST) failToMake(prefix, errno, wayOut);
-    struct stat about;
-    if (::stat(prefix.cStr(), &about) != 0 || !S_ISDIR(about.st_mode)) {
-      configs::fail(
-          "cannot make the folder ", prefix, ": a file has that name; rename it, or ", wayOut);
-    }
+    if (int error = makeOne(prefix, wayOut)) failToMake(prefix, error, wayOut);
   }
+}
+
+bool makeFolder(kj::StringPtr path) {
+  int error = makeOne(path, otherRuns());
+  if (error != 0 && error != ENOENT) failToMake(path, error);
+  return error == 0;
 }
 
 RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name) {
@@ -127,14 +147,16 @@ RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name) {
       if (errno == EEXIST) continue;
       failToMake(path, errno);
     }
-    // A link cannot be changed in place, only renamed over. No other process has the number `n`. A
-    // link with that name is therefore left from a killed process.
-    auto link = kj::str(parent, "/.last-", n);
-    ::unlink(link.cStr());
-    if (::symlink(kj::str(n).cStr(), link.cStr()) != 0) failToMake(link, errno);
-    if (::rename(link.cStr(), last.cStr()) != 0) failToMake(last, errno);
+    setLast(parent, n);
     return {kj::mv(path)};
   }
+}
+
+void removeNewRun(const RunFolder& folder) {
+  std::error_code error;
+  std::filesystem::remove_all(folder.path.cStr(), error);
+  auto parent = kj::heapString(folder.path.slice(0, KJ_ASSERT_NONNULL(folder.path.findLast('/'))));
+  kj::runCatchingExceptions([&]() { setLast(parent, newest(parent)); });
 }
 
 RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run) {

@@ -58,11 +58,17 @@ struct LogExtents {
 // Makes `path` with every missing folder above it. Throws as newRunFolder() does. `wayOut` says
 // where else the user may write.
 void makeFolders(kj::StringPtr path, kj::StringPtr wayOut = otherRuns());
+// Makes a folder in that of a run, and throws as makeFolders() does. Returns false if the run's
+// folder does not exist: it was renamed during the run, and must not come back.
+bool makeFolder(kj::StringPtr path);
 
 // Makes the next free folder `runs`/`name`/<n> (n = 1, 2, …) and lets `runs`/`name`/last point to
 // it. Other names in that folder, such as `007` and `20261122`, do not count. Several processes may
 // call this at once. Throws with path, cause and way out.
 RunFolder newRunFolder(kj::StringPtr runs, kj::StringPtr name);
+// Removes a folder that newRunFolder() has made beside others, because the run cannot begin. `last`
+// points to the newest of the others. Ignores errors.
+void removeNewRun(const RunFolder& folder);
 
 // Returns `runs`/`name`/`run`, whether it exists or not.
 RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run);

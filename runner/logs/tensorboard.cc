@@ -179,9 +179,10 @@ void TensorBoard::append(Event::Reader event) {
 
 void TensorBoard::add(
     kj::StringPtr name, double time_s, uint64_t step, kj::ArrayPtr<const Scalar> scalars) {
+  auto place = kj::str(folder, "/", name);
+  // The coordinator soon notices that the folder of the run is gone.
+  if (files.find(name) == nullptr && !(makeFolder(folder) && makeFolder(place))) return;
   auto& file = files.findOrCreate(name, [&]() {
-    auto place = kj::str(folder, "/", name);
-    makeFolders(place);
     // TensorBoard reads a folder's files in the order of their names. Ten digits keep that order.
     auto seconds = kj::str(wholeNumber(time_s));
     auto zeros = "0000000000"_kj.slice(kj::min(seconds.size(), size_t(10)));

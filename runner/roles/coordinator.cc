@@ -363,7 +363,11 @@ void Job::checkFolder(uint epochsDone) {
   }
   auto needed = neededRoom(experiment, facts);
   if (epochsDone == facts.epochs(experiment)) needed.logs_bytes = 0;
-  KJ_IF_MAYBE(why, whyNoRoom(folder, needed)) fail(kj::mv(*why));
+  // The exception must not reach the worker whose report has led here.
+  auto check = [&]() {
+    KJ_IF_MAYBE(why, whyNoRoom(folder, needed)) fail(kj::mv(*why));
+  };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(check)) fail(reasonOf(*e));
 }
 
 bool Job::isInPlace() {

@@ -129,7 +129,7 @@ void Job::take(Seat& seat, Session::SavePartParams::Reader piece) {
     }
   };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(take)) {
-    fail(kj::str(nameOf(seat), " has sent a wrong part of a checkpoint: ", reasonOf(*e)));
+    fail(kj::str("cannot take a part of a checkpoint from ", nameOf(seat), ": ", reasonOf(*e)));
   }
   serveNewcomers();
 }

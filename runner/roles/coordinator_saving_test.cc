@@ -43,13 +43,13 @@ TEST_CASE("Job: fails if a role sends a piece of a checkpoint that does not fit"
     auto first = job.join(Role::WORKER, 0), second = job.join(Role::WORKER, 1);
     standStill(job, first, second);
     sendPiece(job, first, Part::WORKER, 0, 10);
-    CHECK(job.failure().startsWith("worker 0 has sent a wrong part of a checkpoint: "));
+    CHECK(job.failure().startsWith("cannot take a part of a checkpoint from worker 0: "));
   }
   {
     TestJob job("unasked_piece");
     auto server = job.join(Role::SERVER, 0);
     sendPiece(job, server, Part::SHARD, 0, 0);
-    CHECK(job.failure().startsWith("server 0 has sent a wrong part of a checkpoint: "));
+    CHECK(job.failure().startsWith("cannot take a part of a checkpoint from server 0: "));
   }
 }
 

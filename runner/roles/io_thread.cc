@@ -316,9 +316,9 @@ void IoThread::send(uint64_t step, Part kind, SavedPart part) {
             .then([&there, step, name = PartName{kind, rank}, part = kj::mv(part)]() mutable {
               return sendPart(there.membership->session(), step, name, kj::mv(part));
             })
-            .eagerlyEvaluate([](kj::Exception&&) {
-              // `ended` rejects with the reason.
-            });
+            .eagerlyEvaluate(
+                // If a part never arrives, all workers wait for it at the next checkpoint.
+                [&there](kj::Exception&& e) { there.membership->fail(kj::mv(e)); });
   });
 }
 

@@ -210,8 +210,13 @@ public:
     // A coordinator that leaves drops our Member too. `left` explains it better.
     auto heard = told.catch_([](kj::Exception&&) -> kj::Promise<void> { return kj::NEVER_DONE; });
     auto all = heard.exclusiveJoin(kj::mv(left)).exclusiveJoin(kj::mv(beats));
+    all = all.exclusiveJoin(kj::mv(failed.promise));
     if (launched) return all;
     return all.exclusiveJoin(watchSilence());
+  }
+
+  void fail(kj::Exception&& e) override {
+    if (e.getType() != kj::Exception::Type::DISCONNECTED) failed.fulfiller->reject(kj::mv(e));
   }
 
   kj::Promise<kj::String> tellFailure(const kj::Exception& failure) override {
@@ -321,6 +326,7 @@ private:
   bool sharesMachine = false;
   ClockOffset clockOffset;
   kj::Promise<void> told = nullptr;
+  kj::PromiseFulfillerPair<void> failed = kj::newPromiseAndFulfiller<void>();
   kj::Promise<void> beating = nullptr;
   kj::AsyncIoContext& io;
   kj::Promise<int> signal;

@@ -73,8 +73,12 @@ public:
   virtual rpc::Identity identity() const = 0;
   // Resolves when the coordinator says that the job is over. Rejects with DISCONNECTED when the
   // coordinator is lost. Without a launcher, which would watch the coordinator, also rejects when
-  // the coordinator is silent for cluster.silence_timeout_s. Call once.
+  // the coordinator is silent for cluster.silence_timeout_s. Also rejects after fail(). Call once.
   virtual kj::Promise<void> ended() = 0;
+  // The role cannot continue, because work beside its main work has failed. Lets ended() reject
+  // with `e`. Does nothing if `e` only means that the coordinator was lost: ended() says that
+  // better.
+  virtual void fail(kj::Exception&& e) = 0;
   // Tells the coordinator why this role ends, which ends the job. Resolves when the coordinator has
   // answered, but after a second at the latest. Resolves immediately if `failure` says that the
   // coordinator was lost. The result is the text for the user: the reason of `failure`. If

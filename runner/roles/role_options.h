@@ -86,11 +86,11 @@ struct RoleOptions {
   // Ends the process of a worker whose compute thread hangs, when the job is over for this worker.
   // `reason` says why it is over. Null: the launcher ends the process, or other roles share it.
   void (*endHanging)(kj::StringPtr reason) = nullptr;
-  // Ends the process of a coordinator whose job has failed, after telling the launcher why. The
-  // coordinator calls it before it destroys what may wait for a slow disk, because the launcher
-  // would report a consequence meanwhile. Null: nobody waits for the cause, or other roles share
-  // the process.
-  kj::Maybe<kj::ConstFunction<void(const kj::Exception& failure)>> endFailed = nullptr;
+  // Ends the process of a coordinator whose job has failed with `failure`, or was interrupted
+  // (null). The coordinator calls it before it destroys what may wait for a slow disk. Otherwise a
+  // launcher would report a consequence meanwhile, and nobody could interrupt the process. Null:
+  // other roles share the process.
+  kj::Maybe<kj::ConstFunction<void(kj::Maybe<const kj::Exception&> failure)>> endEarly = nullptr;
   // Null except in simulations: the role has its own threads.
   kj::Maybe<const OneThread&> oneThread = nullptr;
 

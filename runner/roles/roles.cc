@@ -169,7 +169,7 @@ ListeningCoordinator::ListeningCoordinator(
 
 ListeningCoordinator::~ListeningCoordinator() noexcept(false) = default;
 
-bool ListeningCoordinator::run(
+void ListeningCoordinator::run(
     const RunFolder& folder, RunLog::Tell tell, kj::Maybe<kj::Own<const LogAccess>> access) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   auto& [signals, io, listener] = *socket;
@@ -222,28 +222,28 @@ bool ListeningCoordinator::run(
   auto run = [&, &io = io]() { over.exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };
   auto failed = kj::runCatchingExceptions(run);
   // The run has ended. A failure since then only comes from roles that leave.
-  if (log.lastEvent() != nullptr) return true;
+  if (log.lastEvent() != nullptr) return;
   if (interrupt != 0) {
     appendEnding(log, Ending::INTERRUPTED, reasonOfInterrupt(interrupt));
-    return false;
+    // Only a process without a launcher has captured signals.
+    return KJ_ASSERT_NONNULL(options.endEarly)(nullptr);
   }
   KJ_IF_MAYBE(failure, failed) {
     if (canBeSignalled(experiment, options) && job->hasLostRole()) {
       runner::tell(LOST_ROLE_LINE);
     }
-    KJ_IF_MAYBE(end, options.endFailed) {
+    if (options.endEarly != nullptr) {
       auto& timer = io.provider->getTimer();
       auto written = job->whenWritten().exclusiveJoin(timer.afterDelay(WRITES_WITHIN));
       kj::runCatchingExceptions([&, &io = io]() { written.wait(io.waitScope); });
-      (*end)(*failure);
     }
     if (!options.launched) {
       // The failure may be that nothing can be written. The caller still reports the failure.
       kj::runCatchingExceptions([&]() { appendEnding(log, Ending::FAILED, reasonOf(*failure)); });
     }
+    KJ_IF_MAYBE(end, options.endEarly) (*end)(*failure);
     kj::throwFatalException(kj::mv(*failure));
   }
-  return true;
 }
 
 void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
@@ -273,9 +273,7 @@ void runServer(const LoadedExperiment& loaded, const RoleOptions& options) {
     auto served = membership->listener().serve(io.provider->getTimer(),
         rpc::limitsFor(placement, experiment.cluster.connectionSilence()), store.service, identity);
     toldThatItServes = membership->session().startRequest().send().ignoreResult().eagerlyEvaluate(
-        [](kj::Exception&&) {
-          // `ended` says why.
-        });
+        [&](kj::Exception&& e) { membership->fail(kj::mv(e)); });
     return served;
   });
   auto run = [&]() { membership->ended().exclusiveJoin(kj::mv(serving)).wait(io.waitScope); };

@@ -28,8 +28,9 @@ public:
   // while `access` is open, and to `tell`. Throws if the folder already holds a run. Without a
   // launcher, the captured signals end the coordinator too. It first saves the run, which takes at
   // most SAVES_WITHIN. A second signal ends the saving. It then records the interruption, and
-  // returns false. Nothing that happens after the run has finished changes its result. Call once.
-  bool run(const RunFolder& folder, RunLog::Tell tell,
+  // calls options.endEarly. Nothing that happens after the run has finished changes its result.
+  // Call once.
+  void run(const RunFolder& folder, RunLog::Tell tell,
       kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
 
 private:

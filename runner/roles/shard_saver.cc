@@ -27,10 +27,10 @@ void ShardSaver::save(uint64_t step) {
   shard.visitState(saver);
   auto part = saver.finish();
   last_bytes = part.values.size();
-  auto session = KJ_ASSERT_NONNULL(membership).session();
-  // The loss of the coordinator is noticed elsewhere.
-  sending = sendPart(kj::mv(session), step, {Part::SHARD, index}, kj::mv(part))
-                .eagerlyEvaluate([](kj::Exception&&) {});
+  auto& job = KJ_ASSERT_NONNULL(membership);
+  // If a part never arrives, all workers wait for it at the next checkpoint.
+  sending = sendPart(job.session(), step, {Part::SHARD, index}, kj::mv(part))
+                .eagerlyEvaluate([&job](kj::Exception&& e) { job.fail(kj::mv(e)); });
 }
 
 }  // namespace runner

@@ -38,6 +38,11 @@ void GrowingFiles::sync(kj::StringPtr name) {
   file.synced_bytes = facts.st_size;
 }
 
+void GrowingFiles::forgetSumOf(kj::StringPtr name) {
+  auto& file = known(name);
+  file.bytes = file.crc32 = 0;
+}
+
 uint32_t GrowingFiles::sumOf(kj::StringPtr name, uint64_t bytes, kj::StringPtr what) {
   auto& known = this->known(name);
   if (bytes < known.bytes) known.bytes = known.crc32 = 0;

@@ -29,6 +29,8 @@ public:
   // Returns the CRC-32 of the first `bytes` bytes of a regular file. Throws an exception whose text
   // begins with `what`, such as "the run's events.jsonl is cut short".
   uint32_t sumOf(kj::StringPtr name, uint64_t bytes, kj::StringPtr what);
+  // Lets the next sumOf() read the whole file again, and so notice if its old bytes have changed.
+  void forgetSumOf(kj::StringPtr name);
   // Waits until the file is on the disk. After a failed call, also writes again the bytes that may
   // be missing on the disk. Does nothing if the file does not exist. Throws with path, cause and
   // what to do.

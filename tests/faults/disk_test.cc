@@ -2,9 +2,13 @@
 // message.
 #include <doctest/doctest.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "tests/faults/failure.h"
 #include "tests/faults/resumable_run.h"
+#include "tests/faults/roles_by_hand.h"
 #include "tests/text.h"
 
 namespace tests {
@@ -120,6 +124,38 @@ TEST_CASE(
   CHECK(contains(ended.errors, "events.jsonl, was removed or renamed"));
 }
 
+TEST_CASE("a coordinator by hand ends in time, although a slow disk takes a checkpoint") {
+  for (bool isInterrupted: {true, false}) {
+    CAPTURE(isInterrupted);
+    auto folder = newFolder();
+    kj::Own<Command> coordinator;
+    {
+      FailingDisk disk("fsync", "/checkpoints/step-40/", -60000);
+      coordinator =
+          startByHand({RESUMABLE, "--role", "coordinator", "--folder", folder}, nullptr, PROGRAM);
+    }
+    auto address = addressOf(*coordinator);
+    kj::Vector<kj::Own<Command>> roles;
+    for (uint i: {0, 1}) {
+      roles.add(startRole(RESUMABLE, "server", i, address));
+      roles.add(startRole(RESUMABLE, "worker", i, address));
+    }
+    // The workers stop at step 80, until the first checkpoint is written.
+    REQUIRE(coordinator->waitForOutput("Batch [77]"));
+    if (isInterrupted) {
+      coordinator->kill(SIGINT);
+    } else {
+      roles.back()->kill(SIGKILL);
+    }
+    auto ended = coordinator->wait(FAILS_WITHIN_S);
+    INFO(ended.errors);
+    CHECK(ended.exitCode == (isInterrupted ? 130 : 1));
+    CHECK(contains(readFile(kj::str(folder, "/events.jsonl")),
+        isInterrupted ? "\"interrupted\":" : "\"failed\":"));
+    for (auto& role: roles) CHECK(role->wait(FAILS_WITHIN_S).exitCode != 0);
+  }
+}
+
 TEST_CASE("a checkpoint that cannot be read is named, and the one before is used") {
   auto trained = ResumableRun(nullptr, PROGRAM).train();
   for (auto name: {"manifest.json", "worker-0.safetensors"}) {
@@ -137,6 +173,46 @@ TEST_CASE("a checkpoint that cannot be read is named, and the one before is used
     CHECK(contains(ended.errors, "Input/output error"));
     CHECK(finished(ended, run.folder).weightsSha256 == trained.weightsSha256);
   }
+}
+
+TEST_CASE(
+    "a run that cannot continue with other numbers, because the disk is full, leaves no run") {
+  kj::StringPtr settings[] = {"checkpoint.every_steps=150"};  // the steps of an epoch
+  ResumableRun run(settings, PROGRAM);
+  run.trainUntil(SAVED, 1);
+  const kj::StringPtr WORDS[] = {"--resume", "--set", "cluster.workers=3"};
+  auto second = kj::str(run.runs, "/resumable/2");
+  {
+    FailingDisk disk("write", "/2/checkpoints/", ENOSPC);
+    auto ended = run.start(WORDS)->wait();
+    INFO(ended.errors);
+    CHECK(ended.exitCode != 0);
+    CHECK(contains(ended.errors, "No space left on device"));
+  }
+  CHECK(::access(second.cStr(), F_OK) != 0);
+  CHECK(::access(kj::str(run.runs, "/resumable/last/events.jsonl").cStr(), F_OK) == 0);
+  auto ended = run.start(WORDS)->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode == 0);
+  CHECK(::access(kj::str(second, "/weights.safetensors").cStr(), F_OK) == 0);
+}
+
+TEST_CASE("a finished run whose weights cannot be read is left as it is") {
+  kj::StringPtr settings[] = {"train.epochs=1"};
+  ResumableRun run(settings, PROGRAM);
+  auto trained = run.train();
+  auto events = run.read("events.jsonl");
+  const kj::StringPtr again[] = {"--folder", run.folder};
+  for (kj::ArrayPtr<const kj::StringPtr> words:
+      {kj::arrayPtr(RESUME, kj::size(RESUME)), kj::arrayPtr(again, kj::size(again))}) {
+    FailingDisk disk("read", "/1/weights.safetensors", EIO);
+    auto ended = run.start(words)->wait();
+    INFO(ended.errors);
+    CHECK((ended.exitCode == 1 || ended.exitCode == 2));
+    CHECK(contains(ended.errors, "weights.safetensors: Input/output error"));
+    CHECK(run.read("events.jsonl") == events);
+  }
+  CHECK(contains(run.start(again)->wait().errors, "has already finished"));
 }
 
 TEST_CASE(

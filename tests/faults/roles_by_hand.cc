@@ -22,10 +22,10 @@ kj::Own<Command> startWithSecret(
 
 }  // namespace
 
-kj::Own<Command> startByHand(
-    kj::ArrayPtr<const kj::StringPtr> words, kj::ArrayPtr<const kj::StringPtr> environment) {
+kj::Own<Command> startByHand(kj::ArrayPtr<const kj::StringPtr> words,
+    kj::ArrayPtr<const kj::StringPtr> environment, kj::StringPtr program) {
   kj::Vector<kj::StringPtr> all;
-  all.add(RUNNER);
+  all.add(program);
   all.add("role");
   all.addAll(words);
   auto cache = cacheSetting();

@@ -5,10 +5,11 @@
 
 namespace tests {
 
-// Starts `runner role` with these words after it. `environment` is as in Command::Surroundings. The
-// role shares the cache of imported data with all runs of this test program.
+// Starts `runner role` with these words after it. `environment` is as in Command::Surroundings, and
+// `program` is the path of `runner`. The role shares the cache of imported data with all runs of
+// this test program.
 kj::Own<Command> startByHand(kj::ArrayPtr<const kj::StringPtr> words,
-    kj::ArrayPtr<const kj::StringPtr> environment = nullptr);
+    kj::ArrayPtr<const kj::StringPtr> environment = nullptr, kj::StringPtr program = RUNNER);
 
 // Starts `runner role` for a server or worker of the job whose coordinator is at `address`. With
 // `secretFile`, RUNNER_SECRET_FILE names it.

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/faults/failure.h"
 #include "tests/text.h"
@@ -144,13 +145,17 @@ TEST_CASE("a stopped role is noticed within 10 s with the default time-out") {
 }
 
 TEST_CASE("a run whose folder is renamed while it trains ends and says so") {
-  auto run = startedRun(ENDLESS);
-  KJ_SYSCALL(::rename(run->folder.cStr(), kj::str(run->folder, "-renamed").cStr()));
-  auto ended = run->command.wait(FAILS_WITHIN_S);
-  auto words = kj::str("the folder of the run, ", run->folder,
-      ", or its events.jsonl, was removed or renamed during the run");
-  checkFailed(ended, {words});
-  checkNothingLeft(*run);
+  for (auto setting: {"checkpoint.every_s=0"_kj, "checkpoint.every_s=0.1"_kj}) {
+    CAPTURE(setting);
+    auto run = startedRun(ENDLESS, {setting});
+    KJ_SYSCALL(::rename(run->folder.cStr(), kj::str(run->folder, "-renamed").cStr()));
+    auto ended = run->command.wait(FAILS_WITHIN_S);
+    auto words = kj::str("the folder of the run, ", run->folder,
+        ", or its events.jsonl, was removed or renamed during the run");
+    checkFailed(ended, {words});
+    checkNothingLeft(*run);
+    CHECK(::access(run->folder.cStr(), F_OK) != 0);
+  }
 }
 
 TEST_CASE(
