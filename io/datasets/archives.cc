@@ -169,12 +169,13 @@ bool isTar(kj::StringPtr path) {
   return hasEntry;
 }
 
-// The hard links of an archive, and later files of their names. Entries are counted from 1. As for
-// tar, a link has the content of the last entry before it that has the name of its target.
+// The hard links of an archive, and files that follow a link of the same name. Entries are counted
+// from 1. As for tar, a link has the content of the last entry before it that has the name of its
+// target.
 class HardLinks {
 public:
-  // Adds the file `name`. Returns false if a link before it has its name, so that take() returns
-  // it, too.
+  // Adds the file `name`. Returns false if an earlier link has this name: take() then returns the
+  // file.
   bool addFile(kj::StringPtr name, uint64_t position) {
     auto& last = lastOf(name);
     last.position = position;

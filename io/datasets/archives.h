@@ -18,8 +18,8 @@ namespace io {
 // followed. An archive may have any format that libarchive reads, and keeps its own order. Its hard
 // links come last, each with the content of the file that it links to. Hidden files and folders are
 // skipped. If an archive has several entries of one name, all of them are returned, the last one
-// last. If one of them is a hard link, it and those after it have the content of the last one. For
-// one thread.
+// last. If an entry of that name is a hard link, this entry and all later ones are returned with
+// the content of the last. For one thread.
 class Members {
 public:
   // Throws with the cause if `path` is neither a folder nor such a file.

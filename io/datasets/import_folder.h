@@ -30,8 +30,8 @@ bool isNamedForImport(kj::StringPtr path);
 // `config.onBadRecord` decides about a file that is not a good image: either an exception is
 // thrown, or the file is left out and `warn` names it. Entries that are not files are named and
 // left out. Throws if a labelled image is missing, if an image has no label, if an archive has two
-// files of labels, or if there is no image at all. Also throws as labelsByFolder() does. All of
-// this, for the validation images too, is checked before the first image is read.
+// files of labels, or if there is no image at all. Also throws as labelsByFolder() does. These
+// checks, also those of the validation images, come before the first image is read.
 //
 // Images that the writers have kept from a killed process, or that this process has noted in
 // `badImages`, are not imported again. The result is the same as without the kill.

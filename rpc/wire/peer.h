@@ -15,7 +15,8 @@ namespace rpc {
 // Limits on what one end accepts from the other. Beyond a limit it refuses a message, stops reading
 // calls, or breaks a silent connection.
 struct MessageLimits {
-  // The largest payload of one message. Checked before memory is allocated for it.
+  // The largest payload of one message. A message of more than about twice that size is refused
+  // before memory is allocated for it.
   uint64_t message_bytes = 1 << 20;
   // All unanswered calls of the other end together.
   uint64_t unanswered_bytes = 64 << 20;

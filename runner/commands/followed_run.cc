@@ -102,7 +102,7 @@ kj::Promise<void> FollowedRun::look() {
   bool isLast = isOver(isHeld(folder));
   printMore();
   if (isLast) {
-    if (message.size() > 0) tell(message);
+    if (message.size() > 0) tell(kj::heapString(message));
     return kj::READY_NOW;
   }
   return io.provider->getTimer().afterDelay(LOOK_INTERVAL).then([this]() { return look(); });
@@ -164,10 +164,10 @@ void FollowedRun::printMore() {
   if (job == nullptr) return;
   for (char c: messages.more()) {
     if (c != '\n') {
-      message = kj::str(message, c);
+      message.add(c);
     } else {
-      tell(message);
-      message = nullptr;
+      tell(kj::heapString(message));
+      message.clear();
     }
   }
 }

@@ -80,7 +80,7 @@ private:
   SlurmQueue queue;
   FollowedLog said;
   GrowingFile messages;
-  kj::String message;          // the beginning of a line of `messages`
+  kj::Vector<char> message;    // the beginning of a line of `messages`
   bool isGone = false;         // no process of the job is left
   bool hasAnswer = true;       // whether Slurm has answered
   kj::Maybe<SlurmJob> newest;  // Slurm's last answer

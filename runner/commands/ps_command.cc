@@ -31,8 +31,8 @@ kj::String timeText(double since1970_s) {
   return kj::heapString(text, ::strftime(text, sizeof(text), "%Y-%m-%d %H:%M", &local));
 }
 
-// Returns `3/10`: the newest epoch that a worker has reported from. Empty before the run's first
-// event.
+// Returns `3/10`: the newest epoch from which a worker has reported its speed, or which all workers
+// have done. Empty before the run's first event.
 kj::String epochOf(const RunFolder& folder) {
   RunRecord record;
   auto read = [&]() { record = readRunRecord(folder.path); };
@@ -55,7 +55,9 @@ kj::Array<kj::Maybe<SlurmJob>> jobsOf(kj::ArrayPtr<const RunFolder> queued) {
   KJ_IF_MAYBE(found, SlurmQueue(io).look(ids).wait(io.waitScope)) {
     for (auto& job: *found) {
       for (size_t i: kj::indices(ids)) {
-        if (ids[i] == job.id && !job.isOver()) jobs[i] = kj::mv(job);
+        if (ids[i] != job.id || job.isOver()) continue;
+        jobs[i] = kj::mv(job);
+        break;
       }
     }
   } else {

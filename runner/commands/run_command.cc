@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "configs/language/warning.h"
 #include "runner/checkpoints/checkpoints.h"
 #include "runner/checkpoints/weights.h"
 #include "runner/commands/course.h"
@@ -100,6 +101,9 @@ kj::Maybe<kj::AutoCloseFd> lockIfPossible(const RunFolder& folder) {
   kj::Maybe<kj::AutoCloseFd> lock = kj::AutoCloseFd();
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { lock = lockOf(folder); })) {
     if (e->getType() != kj::Exception::Type::UNIMPLEMENTED) kj::throwFatalException(kj::mv(*e));
+    configs::warn(kj::str("the file system of ", folder.path, " has no locks, so other commands ",
+        "cannot see that this run is in progress. `runner stop` and `runner attach` believe that ",
+        "it was killed. Do not resume it before it has ended"));
   }
   return lock;
 }

@@ -34,7 +34,9 @@ struct Attempts {
   LaunchOptions options;
   uint64_t furthest = 0;  // the furthest step of all attempts that were lost
   uint inVain = 0;        // failed attempts in a row without progress
-  bool wasLost = false;   // in the latest attempt
+  // In the latest attempt:
+  bool wasLost = false;
+  bool hasBegun = false;  // all hosts were ready
 
   kj::Promise<Outcome> run();
 
@@ -48,7 +50,7 @@ private:
 
 kj::Promise<Outcome> Attempts::attempt() {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  wasLost = false;
+  wasLost = hasBegun = false;
   auto run = kj::heap<LaunchedRun>(
       LaunchedRun{loaded, folder, view, io, options, secretFor(experiment.cluster)});
   auto launcher = options.newLauncher == nullptr ? newLauncher(*run) : (*options.newLauncher)(*run);
@@ -60,7 +62,8 @@ kj::Promise<Outcome> Attempts::attempt() {
       .catch_([](kj::Exception&& e) { return Outcome{.failure = reasonOf(e)}; })
       .then([this, &launch = *launch](Outcome&& outcome) {
         // Lost hosts may come back.
-        wasLost = launch.wasLost() || (options.wasLost && !launch.hasBegun());
+        hasBegun = launch.hasBegun();
+        wasLost = launch.wasLost() || (options.wasLost && !hasBegun);
         return kj::mv(outcome);
       })
       .attach(kj::defer([this]() { forgetLaunch(); }))
@@ -86,7 +89,9 @@ kj::Promise<Outcome> Attempts::run() {
   return attempted.then([this](Outcome&& outcome) -> kj::Promise<Outcome> {
     KJ_IF_MAYBE(reason, outcome.failure) {
       if (goesOn()) {
-        view.say(kj::str(*reason, ". All roles are started again, from the newest checkpoint"));
+        auto next = hasBegun ? ". All roles are started again, from the newest checkpoint"
+                             : ". The hosts are tried again";
+        view.say(kj::str(*reason, next));
         options.resumes = options.wasLost = true;
         if (inVain == 0) return run();
         auto pause = FIRST_PAUSE * (1 << (inVain - 1));

@@ -65,9 +65,9 @@ public:
     words.add(kj::str("--version"));
     auto asked = kj::heap<ChildProcess>(cluster.mpirun, kj::StringPtr(words[0]), words, nullptr,
         *run.io.lowLevelProvider, run.io.unixEventPort);
-    auto lines =
-        read(*asked->output).then([this, &asked = *asked]() { return read(*asked.errors); });
-    return lines.then([this]() { return begin(); }).attach(kj::mv(asked));
+    auto lines = kj::joinPromises(kj::arr(read(*asked->output), read(*asked->errors)));
+    auto answered = answersInTime(run, kj::str(cluster.mpirun, " --version"), kj::mv(lines));
+    return answered.then([this]() { return begin(); }).attach(kj::mv(asked));
   }
 
   StartedCoordinator startCoordinator(ListenPlace place) override {

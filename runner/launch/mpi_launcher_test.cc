@@ -38,5 +38,25 @@ TEST_CASE("MpiLauncher: tells OpenMPI to place ranks by a file of hosts only if 
   CHECK(contains(unplaced, " -n 4 "));
 }
 
+// Calls the launcher with this script in place of mpirun.
+kj::Maybe<kj::Exception> failureOf(kj::StringPtr script) {
+  RunFolder folder{tests::newFolder()};
+  auto command = kj::str("cluster.mpirun=", writeScript(folder, "mpirun", script));
+  kj::StringPtr overrides[] = {
+      "cluster.launcher=mpi", "cluster.interface=lo", "cluster.start_timeout_s=1", command};
+  return kj::runCatchingExceptions([&]() { ranksOf(folder, overrides, newMpiLauncher); });
+}
+
+TEST_CASE("MpiLauncher: an mpirun that does not say its version is named") {
+  auto failure = failureOf("exec sleep 1000");
+  CHECK(contains(KJ_REQUIRE_NONNULL(failure).getDescription(),
+      "--version` has not answered within 1 s (cluster.start_timeout_s)"));
+}
+
+TEST_CASE("MpiLauncher: an mpirun may write much to standard error before its version") {
+  auto failure = failureOf("yes | head -c 200000 >&2; echo Open MPI");
+  KJ_IF_MAYBE(e, failure) FAIL_CHECK(e->getDescription());
+}
+
 }  // namespace
 }  // namespace runner

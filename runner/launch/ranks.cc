@@ -252,6 +252,17 @@ RankFiles::RankFiles(const RunFolder& folder, const rpc::Secret& secret,
   writeWhole(paths[0], kj::str(secret.digits(), "\n"));
 }
 
+kj::Promise<void> answersInTime(
+    const LaunchedRun& run, kj::String command, kj::Promise<void> answer) {
+  uint limit_s = run.experiment().cluster.startTimeout_s;
+  auto late = run.io.provider->getTimer().afterDelay(limit_s * kj::SECONDS);
+  auto fail = [limit_s, command = kj::mv(command)]() {
+    configs::fail("`", command, "` has not answered within ", limit_s,
+        " s (cluster.start_timeout_s). Call it by hand to see what it waits for");
+  };
+  return answer.exclusiveJoin(late.then(kj::mv(fail)));
+}
+
 kj::String ownPath() {
   char path[4096];
   ssize_t n = ::readlink("/proc/self/exe", path, sizeof(path));

@@ -84,6 +84,11 @@ private:
   FileRemover remover;
 };
 
+// Returns `answer`, for which a launcher waits before the run can begin. Rejects if `command` does
+// not give it within cluster.start_timeout_s. `run` must outlive the promise.
+kj::Promise<void> answersInTime(
+    const LaunchedRun& run, kj::String command, kj::Promise<void> answer);
+
 // Returns the path of this program, under which all hosts must have it.
 kj::String ownPath();
 

@@ -34,7 +34,8 @@ public:
       host.name = kj::str(line);
       nodes.add(kj::mv(host));
     });
-    return lines.then([this]() { return begin(); }).attach(kj::mv(asked));
+    auto answered = answersInTime(run, kj::str("scontrol"), kj::mv(lines));
+    return answered.then([this]() { return begin(); }).attach(kj::mv(asked));
   }
 
   StartedCoordinator startCoordinator(ListenPlace place) override {

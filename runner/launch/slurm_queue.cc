@@ -221,10 +221,11 @@ kj::Promise<kj::Maybe<SlurmQueue::Jobs>> SlurmQueue::look(kj::ArrayPtr<const kj:
   }
   // The ids of all tasks of a large sweep would be longer than an argument may be (128 KiB). The
   // arrays that the tasks belong to are few.
+  constexpr size_t NAMED_MAX = 4096;
   kj::HashSet<kj::String> wanted, arrays;
   for (auto& id: ids) {
     wanted.upsert(kj::str(id), [](auto&, auto&&) {});
-    arrays.upsert(arrayOf(id), [](auto&, auto&&) {});
+    arrays.upsert(ids.size() > NAMED_MAX ? arrayOf(id) : kj::str(id), [](auto&, auto&&) {});
   }
   auto named = KJ_MAP(id, arrays)->kj::StringPtr {
     return id;

@@ -156,7 +156,11 @@ void removeNewRun(const RunFolder& folder) {
   std::error_code error;
   std::filesystem::remove_all(folder.path.cStr(), error);
   auto parent = kj::heapString(folder.path.slice(0, KJ_ASSERT_NONNULL(folder.path.findLast('/'))));
-  kj::runCatchingExceptions([&]() { setLast(parent, newest(parent)); });
+  kj::runCatchingExceptions([&]() {
+    auto before = newest(parent);
+    if (before > 0) return setLast(parent, before);
+    ::unlink(kj::str(parent, "/last").cStr());
+  });
 }
 
 RunFolder runFolder(kj::StringPtr runs, kj::StringPtr name, kj::StringPtr run) {

@@ -181,7 +181,10 @@ kj::Maybe<FoundRole> findRole(RoleClues& clues) {
 kj::Maybe<uint> indexOfPod(Role role, RoleClues& clues) {
   constexpr kj::StringPtr INDEX = "JOB_COMPLETION_INDEX"_kj;
   return clues.variable(INDEX).map([&](kj::StringPtr text) {
-    return numberIn(INDEX, text) * (role == Role::SERVER ? clues.cluster.serversPerProcess : 1);
+    uint64_t index = numberIn(INDEX, text);
+    if (role == Role::SERVER) index *= clues.cluster.serversPerProcess;
+    // No job has so many roles. The caller refuses the number.
+    return uint(kj::min(index, uint64_t(UINT32_MAX)));
   });
 }
 

@@ -140,6 +140,8 @@ TEST_CASE("TF_CONFIG: a message about a mistake names its place") {
   refused(tfConfig(CHIEF, "\"type\": \"helper\", \"index\": 0"), "there is no task type `helper`");
   refused(tfConfig(WORKERS, "\"type\": \"chief\", \"index\": 0"),
       "task.index is 0, but the cluster has no chief");
+  refused(tfConfig("\"ps\": [\"a:1\"]", "\"type\": \"ps\", \"index\": 0"),
+      "the cluster has no worker: add one, or a chief");
   refused(tfConfig("\"worker\": \"a:1\"", "\"type\": \"worker\", \"index\": 0"),
       "cluster.worker is not a list of HOST:PORT");
   refused(tfConfig("\"worker\": [1]", "\"type\": \"worker\", \"index\": 0"),

@@ -75,9 +75,9 @@ public:
   // coordinator is lost. Without a launcher, which would watch the coordinator, also rejects when
   // the coordinator is silent for cluster.silence_timeout_s. Also rejects after fail(). Call once.
   virtual kj::Promise<void> ended() = 0;
-  // The role cannot continue, because work beside its main work has failed. Lets ended() reject
-  // with `e`. Does nothing if `e` only means that the coordinator was lost: ended() says that
-  // better.
+  // The role cannot continue, because something that it does in the background has failed, such as
+  // sending a part of a checkpoint. Lets ended() reject with `e`. Does nothing if `e` only means
+  // that the coordinator was lost: ended() says that better.
   virtual void fail(kj::Exception&& e) = 0;
   // Tells the coordinator why this role ends, which ends the job. Resolves when the coordinator has
   // answered, but after a second at the latest. Resolves immediately if `failure` says that the

@@ -89,7 +89,7 @@ struct RoleOptions {
   // Ends the process of a coordinator whose job has failed with `failure`, or was interrupted
   // (null). The coordinator calls it before it destroys what may wait for a slow disk. Otherwise a
   // launcher would report a consequence meanwhile, and nobody could interrupt the process. Null:
-  // other roles share the process.
+  // the process does not end with this role, as with launcher `inline`.
   kj::Maybe<kj::ConstFunction<void(kj::Maybe<const kj::Exception&> failure)>> endEarly = nullptr;
   // Null except in simulations: the role has its own threads.
   kj::Maybe<const OneThread&> oneThread = nullptr;

@@ -135,10 +135,10 @@ FoundRole TensorFlowCluster::roleOf(
         count == 0 ? kj::str("no ", type)
                    : kj::str(count, " of type ", type, ": write a number from 0 to ", count - 1));
   }
-  requireCounts(source, servers.size(), workers.size() + hasChief, job);
   if (!hasChief && workers.size() == 0) {
     configs::fail(source, ": the cluster has no worker: add one, or a chief");
   }
+  requireCounts(source, servers.size(), workers.size() + hasChief, job);
 
   FoundRole found;
   KJ_IF_MAYBE(c, chief) {

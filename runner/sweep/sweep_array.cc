@@ -5,6 +5,7 @@
 
 #include "configs/language/failure.h"
 #include "runner/launch/slurm_launcher.h"
+#include "runner/launch/slurm_queue.h"
 #include "runner/system/files.h"
 #include "runner/system/terminal.h"
 #include "runner/text/numbers.h"
@@ -105,6 +106,8 @@ void SweepArray::sort(size_t index, kj::ArrayPtr<const SlurmJob> queued) {
   KJ_IF_MAYBE(lock, lockOf(folder)) {
     HeldRunFolder held({kj::str(folder.path)}, kj::mv(*lock));
     folders.prepare(held, index);
+    // The task would take the job of an earlier submission for another one that works on its run.
+    forgetSlurmJob(held.folder);
     toSubmit.add(index);
   } else {
     records[index] = folders.recordElsewhere(index);

@@ -4,10 +4,12 @@
 #include <kj/debug.h>
 #include <unistd.h>
 
+#include "configs/language/warning.h"
 #include "runner/checkpoints/weights.h"
 #include "runner/logs/events.h"
 #include "runner/roles/instruction_set_choice.h"
 #include "runner/system/files.h"
+#include "runner/system/reason.h"
 #include "runner/tables/run_tables.h"
 #include "runner/text/numbers.h"
 
@@ -85,7 +87,13 @@ kj::Maybe<kj::String> SweepFolders::whyNoWeights(size_t index, const RunRecord& 
 kj::Maybe<RunRecord> SweepFolders::doneBefore(size_t index) const {
   auto ended = endedBefore(index);
   KJ_IF_MAYBE(record, ended) {
-    if (whyNoWeights(index, *record) != nullptr) return nullptr;
+    bool isMissing = false;
+    auto look = [&]() { isMissing = whyNoWeights(index, *record) != nullptr; };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(look)) {
+      configs::warn(kj::str(nameOf(index), " has finished, but its weights cannot be checked: ",
+          reasonOf(*e), ". It is not run again"));
+    }
+    if (isMissing) return nullptr;
   }
   return ended;
 }

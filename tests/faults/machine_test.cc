@@ -30,7 +30,7 @@ TEST_CASE("a processor without bfloat16 ends a run before data is read and roles
 Ended runScript(kj::ArrayPtr<const kj::StringPtr> before, kj::StringPtr script) {
   auto cache = cacheSetting();
   auto runs = newFolder();
-  // The thread sanitizer writes a file there if it can. A limit that cuts the file would kill it.
+  // The thread sanitizer writes a file to TMPDIR if it can. The limits would cut that file, too.
   kj::StringPtr environment[] = {cache, "TMPDIR=/nowhere"};
   kj::Vector<kj::StringPtr> words;
   words.addAll(before);
