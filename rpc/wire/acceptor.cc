@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "configs/language/warning.h"
 #include "rpc/wire/opening.h"
 #include "rpc/wire/running_time.h"
@@ -23,6 +25,18 @@ namespace {
 // process, and at most STRANGERS_MAX.
 constexpr uint DESCRIPTORS_PART = 8;
 constexpr uint STRANGERS_MAX = 128;
+// All listening sockets of the process share one of this many parts of its file descriptors.
+constexpr uint SHARED_DESCRIPTORS_PART = 2;
+
+rlim_t descriptorsOfProcess() {
+  rlimit descriptors;
+  KJ_SYSCALL(::getrlimit(RLIMIT_NOFILE, &descriptors));
+  return descriptors.rlim_cur;
+}
+
+// How many listening sockets of this process accept connections now. A process with several servers
+// has one thread per server.
+std::atomic<uint> acceptors = 0;
 
 // The pause between two attempts to accept a connection without a free descriptor.
 constexpr auto PAUSE = 100 * kj::MILLISECONDS;
@@ -72,7 +86,11 @@ public:
         tell(tell),
         running(timer),
         pauseEnd(timer.now()),
-        connections(*this) {}
+        connections(*this) {
+    acceptors++;
+  }
+  ~Acceptor() { acceptors--; }
+  KJ_DISALLOW_COPY(Acceptor);
 
   kj::Promise<void> accept() {
     return whenDue()
@@ -159,7 +177,10 @@ private:
     return timer.atTime(pauseEnd).then([this]() { return whenDue(); });
   }
 
-  bool isFull() const { return strangers.size() >= strangerLimits.connections; }
+  bool isFull() const {
+    auto share = descriptorsOfProcess() / SHARED_DESCRIPTORS_PART / acceptors;
+    return strangers.size() >= kj::max(1ul, kj::min(share, rlim_t(strangerLimits.connections)));
+  }
 
   // Resolves when there is room for another stranger.
   kj::Promise<void> whenRoom() {
@@ -223,9 +244,7 @@ private:
 }  // namespace
 
 uint StrangerLimits::defaultConnections() {
-  rlimit descriptors;
-  KJ_SYSCALL(::getrlimit(RLIMIT_NOFILE, &descriptors));
-  auto part = descriptors.rlim_cur / DESCRIPTORS_PART;
+  auto part = descriptorsOfProcess() / DESCRIPTORS_PART;
   return uint(kj::max(1ul, kj::min(part, rlim_t(STRANGERS_MAX))));
 }
 

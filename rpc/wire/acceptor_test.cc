@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <kj/vector.h>
+#include <sys/resource.h>
+
 #include <deque>
 
 #include "rpc/testing/test_identity.h"
@@ -137,6 +140,28 @@ TEST_CASE("serveAll: a stranger has all of its time while nobody waits for its p
   CHECK(served.isClosed(*strangers[0]));
   CHECK_FALSE(served.isClosed(*strangers[1]));
   CHECK_FALSE(served.isClosed(*third));
+}
+
+TEST_CASE("serveAll: strangers at all sockets of a process leave it half of its descriptors") {
+  constexpr uint SOCKETS = 16, STRANGERS_EACH = 4;
+  rlimit before;
+  KJ_SYSCALL(::getrlimit(RLIMIT_NOFILE, &before));
+  KJ_DEFER(::setrlimit(RLIMIT_NOFILE, &before));
+  rlimit low = {2 * SOCKETS * STRANGERS_EACH, before.rlim_max};
+  KJ_SYSCALL(::setrlimit(RLIMIT_NOFILE, &low));
+  Served served;
+  auto limits = limitsFor(served.bench.placement);
+  TestReceiver others[SOCKETS - 1];
+  kj::Vector<kj::Promise<void>> serving;
+  for (auto& each: others) {
+    serving.add(serveAll(served.timer, each, limits, served.bench.server, testIdentity())
+                    .eagerlyEvaluate(nullptr));
+  }
+  kj::Own<kj::AsyncIoStream> strangers[2 * STRANGERS_EACH];
+  for (auto& each: strangers) each = served.receiver.connect();
+  served.settle();
+  // One more waits for a place.
+  CHECK(served.receiver.accepted == STRANGERS_EACH + 1);
 }
 
 TEST_CASE("serveAll: sockets and timers are served however fast connections arrive") {
