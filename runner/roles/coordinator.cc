@@ -431,6 +431,7 @@ kj::Promise<void> Job::endIfFinished() {
   return written.then([this]() -> kj::Promise<void> {
     // The end of a change calls endIfFinished() again, and so does writeBeside().
     if (over || changesPending > 0 || writing > 0) return kj::READY_NOW;
+    warnOfChangesNotMade();
     recordOrThrow([&](Event::Builder event) {
       event.initFinished().setWeightsSha256(weightsSha256);
       event.getFinished().setSeconds(run_s());
@@ -438,6 +439,15 @@ kj::Promise<void> Job::endIfFinished() {
     over = true;
     return endAll();
   });
+}
+
+void Job::warnOfChangesNotMade() {
+  KJ_IF_MAYBE(known, plan) {
+    auto made = members.changes().size();
+    if (made >= known->changes()) return;
+    configs::warn(kj::str("this run has made ", made, " of the ", known->changes(), " losses and ",
+        "joins of workers that it repeats, so its weights are not those of the other run"));
+  }
 }
 
 // Tells every role that the job is over, and waits for at most a second.

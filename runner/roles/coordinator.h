@@ -196,6 +196,7 @@ private:
   void finish(Seat& seat, kj::Array<float> parameters, kj::ArrayPtr<const float> statistics);
   // Ends the job if all members have finished.
   kj::Promise<void> endIfFinished();
+  void warnOfChangesNotMade();
   // Called when session number `session` of `seat` has ended: its connection closed, or the role
   // dropped it.
   void sessionGone(Seat& seat, uint session);

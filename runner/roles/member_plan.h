@@ -31,6 +31,8 @@ public:
   // is not below `seats`.
   MemberPlan(const RunFolder& folder, uint seats);
 
+  // Returns how many losses and joins there are.
+  size_t changes() const { return losses.size() + joins.size(); }
   // Returns the first loss of worker `rank` at `step` or later. Null if it is not lost again.
   kj::Maybe<const Loss&> lossOf(uint rank, uint64_t step) const;
   // Returns the ranks of the workers whose first step is `step`.

@@ -164,7 +164,10 @@ private:
       configs::fail(
           workerPartName(parts.rank), " of the checkpoint cannot be used: ", reasonOf(*e));
     }
-    savedAt = state.step;
+    // A checkpoint at a step at which workers join does not have them yet. If this run repeats the
+    // joins of another one, the members stop at that step again. A newcomer does not: the members
+    // have just stopped for it.
+    if (enters || !isJoinPlanned()) savedAt = state.step;
     if (auto missing = nn::missingPlans()) {
       configs::warn(kj::str("this device or its libraries no longer have the plans by which the ",
           "run has computed ", missing,

@@ -266,6 +266,37 @@ TEST_CASE("a run that repeats the losses and joins of another run trains the sam
         changesOf(run->read("events.jsonl")));
 }
 
+TEST_CASE("a run that repeats a join, and restarts from its checkpoint, repeats the join again") {
+  constexpr Loss LOSSES[] = {{"Epoch[0] Batch [60]"_kj, "worker"_kj, 1}};
+  constexpr kj::StringPtr FILE = "tests/faults/losses.toml"_kj;
+  constexpr kj::StringPtr SETTINGS[] = {"train.steps=900"_kj};
+  auto run = losing(FILE, SETTINGS, LOSSES);
+  checkWentOn(*run, 1);
+  auto runs = newFolder();
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  Command again({RUNNER, "run", FILE, "--runs", runs, "--membership", run->folder, "--set",
+                    CONTINUES, "--set", "cluster.workers=3", "--set", SETTINGS[0]},
+      {.environment = environment});
+  REQUIRE(again.waitForErrors("worker 1 has joined at step "));
+  auto folder = kj::str(runs, "/losses/1");
+  // The checkpoint at the step of the join is the only one.
+  REQUIRE(again.waitForOutput("Epoch[0] Batch [400]"));
+  kj::Maybe<pid_t> server;
+  for (auto& role: processesWith(kj::str("--folder=", folder))) {
+    if (contains(role.commandLine, "--role=server")) server = role.pid;
+  }
+  KJ_SYSCALL(::kill(KJ_REQUIRE_NONNULL(server), SIGKILL));
+  auto ended = again.wait();
+  INFO(ended.errors);
+  CHECK(contains(ended.errors, kj::str(AGAIN, ", from the newest checkpoint")));
+  CHECK_FALSE(contains(ended.errors, "warning: "));
+  CHECK(contains(run->command.output(), finished(ended, folder).weightsSha256));
+  auto events = readFile(kj::str(folder, "/events.jsonl"));
+  CHECK(contains(events, "\"continued\":{"));
+  CHECK(changesOf(events) == changesOf(run->read("events.jsonl")));
+}
+
 TEST_CASE("a worker that receives SIGTERM leaves after its step, and another run repeats that") {
   constexpr Loss LOSSES[] = {
       {"Epoch[0] Batch [60]"_kj, "worker"_kj, 2, SIGTERM},
