@@ -5,7 +5,8 @@
 # Bazel builds below the caller's home, or below the folder that the environment's RUNNER_BUILD
 # names.
 set -euo pipefail
-root=$(cd "$(dirname "$0")" && pwd)
+unset CDPATH # with it, `cd` may print its folder
+root=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 "$root/tools/install.sh"
 
 startup=()

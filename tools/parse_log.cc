@@ -262,6 +262,11 @@ private:
 
   // Returns the table of the log of `name` as it is printed.
   runner::TextTable tableOf(kj::StringPtr log, kj::StringPtr name) {
+    char last = log.size() == 0 ? '\n' : log[log.size() - 1];
+    if ((last >= '0' && last <= '9') || last == '.') {
+      commandLine.warning(
+          kj::str(name, " ends in the middle of a line. Its last number may be cut ", "off"));
+    }
     auto table = readLogTable(log, name, options);
     tellMissing(table, name);
     auto text = textOf(table);

@@ -295,7 +295,8 @@ kj::String EvaluateCommand::judgeFolder(TrainedModel& model, Judgement& judgemen
     tell(kj::str(counted(failed, "file"), failed == 1 ? " was" : " were", " left out"));
   show = [files = kj::mv(files)](uint64_t number) -> Shown {
     constexpr size_t BYTES_MAX = size_t(1) << 28;
-    return {io::readFile(files[number].path, BYTES_MAX), kj::str(files[number].path)};
+    auto& path = files[number].path;
+    return {thumbnailOf(io::readFile(path, BYTES_MAX)), kj::str(path)};
   };
   return kj::str(counted(judgement.sums.images, "image"), " of ", data);
 }

@@ -4,6 +4,7 @@
 #include <kj/io.h>
 #include <kj/mutex.h>
 #include <kj/thread.h>
+#include <kj/vector.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -23,12 +24,26 @@ namespace {
 // A photograph takes a few megabytes.
 constexpr size_t FILE_BYTES_MAX = size_t(1) << 28;
 
+// Returns the bytes that come from standard input or from a pipe.
+kj::Array<kj::byte> bytesFrom(kj::FdInputStream input, kj::StringPtr name) {
+  // readAllBytes() does not say that the input is too long.
+  kj::Vector<kj::byte> bytes;
+  kj::byte buffer[1 << 16];
+  while (size_t n = input.tryRead(buffer, 1, sizeof(buffer))) {
+    if (n > FILE_BYTES_MAX - bytes.size()) {
+      configs::fail(name, " has more than ", FILE_BYTES_MAX, " bytes, so it is not one image");
+    }
+    bytes.addAll(buffer, buffer + n);
+  }
+  return bytes.releaseAsArray();
+}
+
 kj::Array<kj::byte> bytesOf(kj::StringPtr path) {
-  if (path == "-") return kj::FdInputStream(STDIN_FILENO).readAllBytes(FILE_BYTES_MAX);
+  if (path == "-") return bytesFrom(kj::FdInputStream(STDIN_FILENO), "standard input");
   if (io::pathKind(path) == io::PathKind::FILE) return io::readFile(path, FILE_BYTES_MAX);
   int fd;
   KJ_SYSCALL(fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC), path);
-  return kj::FdInputStream(kj::AutoCloseFd(fd)).readAllBytes(FILE_BYTES_MAX);
+  return bytesFrom(kj::FdInputStream(kj::AutoCloseFd(fd)), path);
 }
 
 }  // namespace
@@ -57,10 +72,14 @@ kj::Array<ImageFileName> imageFilesAt(
       KJ_IF_MAYBE(why, io::whyUnreadable(path)) {
         configs::fail("cannot read the image ", path, ": ", *why);
       }
-      // A pipe holds one image, like standard input.
-      if (io::whyNeither(path).orDefault(nullptr) == "a pipe") {
-        files.add(ImageFileName{kj::str(path)});
-        break;
+      KJ_IF_MAYBE(what, io::whyNeither(path)) {
+        // A pipe holds one image, like standard input.
+        if (*what == "a pipe") {
+          files.add(ImageFileName{kj::str(path)});
+          break;
+        }
+        configs::fail(path, " is ", *what,
+            ". Name an image file, a folder of image files, or - for ", "standard input");
       }
       configs::fail("cannot find the image ", path,
           ". Name an image file, a folder of image files, or - for standard input");
@@ -99,7 +118,13 @@ public:
     }
     KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { row.kept = fitter.fit(row.file); })) {
       row.problem = kj::str(path == "-" ? "standard input"_kj : path, " ", reasonOf(*e));
+      row.kept = nullptr;
     }
+    KJ_IF_MAYBE(kept, row.kept) {
+      if (kept->own.size() == 0) return;
+    }
+    // The files of a batch need not fit into memory together.
+    row.file = nullptr;
   }
 
   void show(Row& row, const io::View& view, kj::StringPtr path, kj::ArrayPtr<float> to) {

@@ -30,6 +30,7 @@ public:
         return;
       case Event::MEMBERSHIP:
         present = event.getMembership().getWorkers();
+        if (event.getMembership().getJoined()) closeLinks(event.getIndex());
         return;
       case Event::SPEED:
         return takeSpeed(event.getIndex(), event.getSpeed());
@@ -87,6 +88,7 @@ public:
     };
     record.speeds = speeds.releaseAsArray();
     record.resizes = resizes.releaseAsArray();
+    for (auto& link: closedLinks) addClosed(kj::mv(link));
     record.links = inOrder(links, [](auto& a) { return std::make_pair(a.worker, a.server); });
     record.waits = inOrder(waits, [](auto& a) { return a.worker; });
     record.counted = inOrder(counted, [](auto& a) { return a.server; });
@@ -104,8 +106,9 @@ private:
   };
 
   Sums& sumsOf(uint epoch) {
-    for (auto& sums: epochs) {
-      if (sums.epoch.epoch == epoch) return sums;
+    // It is nearly always the newest one.
+    for (size_t i = epochs.size(); i-- > 0;) {
+      if (epochs[i].epoch.epoch == epoch) return epochs[i];
     }
     auto& sums = epochs.add();
     sums.epoch.epoch = epoch;
@@ -215,6 +218,29 @@ private:
     }
   }
 
+  // Keeps what the worker has exchanged so far. The process that takes its place counts from 0.
+  void closeLinks(uint worker) {
+    auto isOther = [&](const LinkRecord& link) { return link.worker != worker; };
+    auto end = std::stable_partition(links.begin(), links.end(), isOther);
+    for (auto link = end; link != links.end(); link++) closedLinks.add(kj::mv(*link));
+    links.truncate(end - links.begin());
+  }
+
+  void addClosed(LinkRecord closed) {
+    auto& link = find(links,
+        [&](auto& each) { return each.worker == closed.worker && each.server == closed.server; });
+    if (link.transport.size() == 0) link.transport = kj::mv(closed.transport);
+    link.worker = closed.worker;
+    link.server = closed.server;
+    link.calls += closed.calls;
+    link.pushed_bytes += closed.pushed_bytes;
+    link.pulled_bytes += closed.pulled_bytes;
+    link.roundTrips_s += closed.roundTrips_s;
+    link.roundTripMax_s = kj::max(link.roundTripMax_s, closed.roundTripMax_s);
+    link.waitingMax_bytes = kj::max(link.waitingMax_bytes, closed.waitingMax_bytes);
+    link.reconnects += closed.reconnects;
+  }
+
   void takeCounted(uint server, Pushes::Reader pushes) {
     auto& record = find(counted, [&](auto& each) { return each.server == server; });
     auto staleness = pushes.getStaleness();
@@ -270,6 +296,7 @@ private:
   kj::Vector<SpeedRecord> speeds;
   kj::Vector<RunRecord::Resize> resizes;
   kj::Vector<LinkRecord> links;
+  kj::Vector<LinkRecord> closedLinks;  // of processes in whose place others have joined
   kj::Vector<WaitRecord> waits;
   kj::Vector<CountedRecord> counted;
   uint present = 1;  // workers, after the latest event

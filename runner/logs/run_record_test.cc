@@ -87,6 +87,36 @@ private:
   kj::Vector<char> text;
 };
 
+TEST_CASE("readRunRecord: traffic includes that of a worker in whose place another has joined") {
+  Events events("replaced");
+  events.start(2);
+  auto train = [&](uint worker, uint epoch, double calls) {
+    events.add(worker, [&](Event::Builder event) {
+      auto trained = event.initTrained();
+      trained.setEpoch(epoch);
+      auto server = trained.initServers(1)[0];
+      server.setTransport("tcp");
+      server.setCalls(calls);
+      server.setPushedBytes(10 * calls);
+      server.setRoundTripMaxS(calls / 1000);
+    });
+  };
+  train(0, 1, 100);
+  train(1, 1, 100);
+  events.add(1, [](Event::Builder event) {
+    event.initMembership().setJoined(true);
+    event.getMembership().setWorkers(2);
+  });
+  train(0, 2, 200);
+  train(1, 2, 30);
+  auto record = events.read();
+  REQUIRE(record.links.size() == 2);
+  CHECK(record.links[0].calls == 200);
+  CHECK(record.links[1].calls == 130);
+  CHECK(record.links[1].pushed_bytes == 1300);
+  CHECK(record.links[1].roundTripMax_s == 0.1);
+}
+
 TEST_CASE(
     "readRunRecord: traffic and counts are those of the last epoch, waits are summed over all "
     "epochs") {

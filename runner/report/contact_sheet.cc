@@ -3,12 +3,15 @@
 #include <kj/encoding.h>
 #include <kj/vector.h>
 
+#include "io/images/kept_image.h"
 #include "runner/report/report_style.h"
 #include "runner/text/html.h"
 
 namespace runner {
 
 namespace {
+
+using kj::uint;
 
 // Small images are enlarged without smoothing, so that their pixels can be seen.
 constexpr kj::StringPtr SHEET_STYLE = R"(
@@ -29,6 +32,19 @@ kj::String figureOf(const SheetImage& image) {
 }
 
 }  // namespace
+
+kj::Array<kj::byte> thumbnailOf(kj::ArrayPtr<const kj::byte> file) {
+  constexpr uint SIDE_MAX = 300;
+  io::DataConfig config{};
+  config.encoding = io::Encoding::JPEG;
+  io::ImageTools tools;
+  auto kept = io::keepFile(config, file, tools);
+  if (kj::min(kept.shape.height, kept.shape.width) > SIDE_MAX) {
+    config.resizeShortSide = SIDE_MAX;
+    kept = io::keepFile(config, file, tools);
+  }
+  return kj::heapArray(kept.bytes);
+}
 
 kj::String contactSheet(kj::StringPtr title, kj::StringPtr summary,
     kj::ArrayPtr<const SheetImage> images, kj::StringPtr details) {

@@ -13,6 +13,11 @@ struct SheetImage {
   kj::String title;  // the text that a mouse pointer over the image shows
 };
 
+// Returns the image of a JPEG or PNG file as a JPEG file for a sheet. Its shorter side has at most
+// 300 pixels, twice as many as the sheet shows: a page of whole photographs would take hundreds of
+// megabytes. Throws if the file cannot be decoded; the text begins with a verb.
+kj::Array<kj::byte> thumbnailOf(kj::ArrayPtr<const kj::byte> file);
+
 // Returns a self-contained HTML page. It is also well-formed XML. `summary` stands above the
 // images. So does `details`, which is HTML.
 kj::String contactSheet(kj::StringPtr title, kj::StringPtr summary,

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "io/images/jpeg.h"
 #include "tests/text.h"
 
 namespace runner {
@@ -17,6 +18,21 @@ TEST_CASE("contactSheet: shows each image with its caption, as text") {
       "<figure title=\"record 0\"><img alt=\"record 0\" src=\"data:image/jpeg;base64,/9j/\"/>"
       "<figcaption>&lt;cat&gt; &amp; &quot;dog&quot;</figcaption></figure>"));
   CHECK(tests::countOf(page, "<figure ") == 2);
+}
+
+TEST_CASE("thumbnailOf: shrinks a photograph, and keeps a small image") {
+  auto jpeg = [](kj::uint height, kj::uint width) {
+    io::ImageShape shape{3, height, width};
+    auto pixels = kj::heapArray<kj::byte>(shape.size());
+    for (auto& value: pixels) value = 100;
+    return io::encodeJpeg({shape, io::Layout::PLANES, pixels});
+  };
+  io::JpegDecoder decoder;
+  auto small = jpeg(28, 40);
+  CHECK(thumbnailOf(small) == small);
+  CHECK(decoder.shapeOf(thumbnailOf(jpeg(600, 900))) == io::ImageShape{3, 300, 450});
+  CHECK_THROWS_WITH(
+      thumbnailOf("GIF89a"_kj.asBytes()), doctest::Contains("is neither a JPEG nor a PNG file"));
 }
 
 }  // namespace runner

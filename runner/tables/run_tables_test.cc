@@ -80,9 +80,17 @@ TEST_CASE("machineTable: one row if all runs were on one machine, else one row p
 
 TEST_CASE("stepTimesTable: has the five verbs in ms per step, and the traffic") {
   auto one = kj::arr(testRun("x/1", 0.9));
+  // Worker 1 has joined later.
+  one[0].record.waits = kj::arr(WaitRecord{0, 10}, WaitRecord{1, 6});
+  auto links = kj::heapArray<LinkRecord>(2);
+  for (uint worker = 0; worker < 2; worker++) {
+    links[worker].worker = worker;
+    links[worker].pushed_bytes = links[worker].pulled_bytes = 4096 * (worker == 0 ? 10 : 6);
+  }
+  one[0].record.links = kj::mv(links);
   CHECK(formatTable(stepTimesTable(one), TableFormat::CSV) ==
         "read,forward,backward,push,pull,ms per step,% read,pushed,pulled,per step and "
-        "worker\n1.00,2.00,3.00,4.00,5.00,15.00,7,1.0 MiB,1.0 MiB,102.4 KiB\n");
+        "worker\n1.00,2.00,3.00,4.00,5.00,15.00,7,1.0 MiB,1.0 MiB,8.0 KiB\n");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <kj/vector.h>
 
+#include <set>
+
 #include "runner/text/numbers.h"
 
 namespace runner {
@@ -118,16 +120,17 @@ TextTable storeTable(const RunRecord& record) {
     if (anyReconnects) cells.add(kj::str(sum.reconnects));
     rows.add(cells.releaseAsArray());
   };
-  // Workers that joined have higher numbers than those that the run began with.
-  uint workers = record.workers;
-  for (auto& link: record.links) workers = kj::max(workers, link.worker + 1);
-  uint holders = record.servers > 0 ? record.servers : workers;
-  for (uint worker = 0; worker < workers; worker++) {
+  std::set<uint> workers, holders;
+  for (auto& link: record.links) {
+    workers.insert(link.worker);
+    holders.insert(link.server);
+  }
+  for (uint worker: workers) {
     auto wait = findIn(record.waits, [&](auto& each) { return each.worker == worker; });
     auto sum = sumOf(record, [&](auto& link) { return link.worker == worker; });
     KJ_IF_MAYBE(s, sum) add(*s, row(kj::str("worker ", worker), *s, wait, nullptr));
   }
-  for (uint server = 0; server < holders; server++) {
+  for (uint server: holders) {
     auto counted = findIn(record.counted, [&](auto& each) { return each.server == server; });
     auto name =
         record.servers > 0 ? kj::str("server ", server) : kj::str("shard of worker ", server);

@@ -85,6 +85,11 @@ TEST_CASE("judge: prints a narrow miss with enough digits to show it") {
         "- validation_accuracy of epoch 2 is 0.50000001, expected within 0 of epoch 1's 0.5\n");
 }
 
+TEST_CASE("judge: a distance that equals the bound in decimal fractions meets it") {
+  CHECK(judged("validation_accuracy = { within_of_first_epoch = 0.05 }", run(0.7, 0.75))
+            .startsWith("+ "));
+}
+
 TEST_CASE("judge: measures distances from epoch 1, and from the same epoch of the first run") {
   constexpr kj::StringPtr NEAR_EPOCH = "validation_accuracy = { within_of_first_epoch = 0.01 }"_kj;
   CHECK(judged(NEAR_EPOCH, run(0.5, 0.505)).startsWith("+ "));
@@ -100,7 +105,7 @@ TEST_CASE("judge: measures distances from epoch 1, and from the same epoch of th
   first.state = RunRecord::STOPPED;
   CHECK(judged(NEAR_RUN, run(0.2, 0.9), first) ==
         "- validation_accuracy of epoch 2 is 0.9, expected within 0.01 of the first run's, which "
-        "did not finish\n");
+        "is not there or did not finish\n");
   first.state = RunRecord::RUNNING;
   CHECK(judged(NEAR_RUN, run(0.2, 0.9), first) == "");
   // Without a sweep, and for the first run itself, this expectation has no verdict.

@@ -1,5 +1,6 @@
 #include "tools/logs/line_text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <charconv>
@@ -95,7 +96,13 @@ kj::Maybe<uint> takeCountFromEnd(LineText& rest) {
 kj::Maybe<double> takeValue(LineText& rest) {
   double value;
   auto [end, error] = std::from_chars(rest.begin(), rest.end(), value);
-  if (error != std::errc()) return nullptr;
+  // A figure beyond the range of a double, such as the loss of a run that diverges, is infinite, or
+  // 0 if it is too small.
+  if (error == std::errc::result_out_of_range) {
+    value = ::strtod(kj::heapString(kj::arrayPtr(rest.begin(), end)).cStr(), nullptr);
+  } else if (error != std::errc()) {
+    return nullptr;
+  }
   rest = kj::arrayPtr(end, rest.end());
   return value;
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <math.h>
 
 #include "tests/text.h"
 
@@ -27,6 +28,19 @@ TEST_CASE("takeCount: takes at most nine digits") {
   CHECK(takeCount(ten) == nullptr);
   CHECK(takeCountFromEnd(ten) == nullptr);
   CHECK(ten.size() == 10);
+}
+
+TEST_CASE("takeValue: a figure beyond the range of a double is infinite or 0") {
+  auto value = [](kj::StringPtr text) {
+    LineText rest = text.asArray();
+    auto value = takeValue(rest);
+    CHECK(startsWith(rest, ","));
+    return KJ_ASSERT_NONNULL(value);
+  };
+  CHECK(value("1e400,") == INFINITY);
+  CHECK(value("-1e400,") == -INFINITY);
+  CHECK(value("1e-400,") == 0);
+  CHECK(value("1e300,") == 1e300);
 }
 
 TEST_CASE("eachLine: numbers lines from 1, and the last line needs no newline") {

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "configs/language/document.h"
 #include "configs/language/failure.h"
 #include "io/datasets/archives.h"
@@ -88,7 +90,9 @@ PageOutcome makePage(kj::StringPtr path, PageAction action) {
   auto result = readPage(path, page, index, logs);
   auto complaints = result.complaints(path);
   if (action == PageAction::CHECK || complaints.size() == 0) return {nullptr, kj::mv(complaints)};
-  runner::writeWhole(path, result.updated());
+  // Keeps a link, and replaces the file to which it leads.
+  auto file = std::filesystem::canonical(path.cStr());
+  runner::writeWhole(file.c_str(), result.updated());
   kj::Vector<kj::String> lines;
   for (auto& table: result.tables) {
     if (table.current != table.fresh) {
