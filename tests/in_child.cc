@@ -15,7 +15,10 @@ ChildEnd inChild(kj::FunctionParam<void()> act) {
   KJ_SYSCALL(pid = ::fork());
   if (pid == 0) {
     ::dup2(toWrite, STDERR_FILENO);
-    act();
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { act(); })) {
+      (void)!::write(STDERR_FILENO, e->getDescription().begin(), e->getDescription().size());
+      ::_exit(1);
+    }
     ::_exit(0);
   }
   toWrite = nullptr;

@@ -11,8 +11,8 @@ struct ChildEnd {
   kj::String errors;  // what it wrote to stderr
 };
 
-// Calls `act` in a copy of this process, which ends with exit code 0 if `act` returns. Waits for
-// the end of the copy. The calling process must have one thread only.
+// Calls `act` in a copy of this process, which ends with exit code 0 if `act` returns, and 1 if it
+// throws. Waits for the end of the copy. The calling process must have one thread only.
 ChildEnd inChild(kj::FunctionParam<void()> act);
 
 }  // namespace tests

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/logs/run_lock.h"
 #include "runner/system/command_line.h"
 #include "runner/system/terminal.h"
 #include "runner/text/numbers.h"

@@ -10,6 +10,7 @@
 
 #include "configs/language/failure.h"
 #include "runner/launch/slurm_queue.h"
+#include "runner/logs/run_lock.h"
 #include "runner/logs/run_record.h"
 #include "runner/logs/run_tree.h"
 #include "runner/system/files.h"

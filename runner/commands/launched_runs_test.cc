@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runner/launch/slurm_queue.h"
+#include "runner/logs/run_lock.h"
 
 namespace runner {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 TEST_CASE("isQueued: a job that Slurm has interrupted may wait again, and a finished one may not") {
   RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/queued")};
   makeFolders(folder.path);
-  auto end = [&](int code) { HeldRunFolder({kj::str(folder.path)}).noteExit(code); };
+  auto end = [&](int code) { HeldRunFolder({kj::str(folder.path)}).lock.noteExit(code); };
   end(INTERRUPTED);
   CHECK_FALSE(isQueued(folder));
   noteSlurmJob(folder, "17");

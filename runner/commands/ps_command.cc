@@ -8,6 +8,7 @@
 #include "runner/commands/launched_runs.h"
 #include "runner/experiment/experiment.h"
 #include "runner/launch/slurm_queue.h"
+#include "runner/logs/run_lock.h"
 #include "runner/logs/run_record.h"
 #include "runner/system/files.h"
 #include "runner/system/terminal.h"

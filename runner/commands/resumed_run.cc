@@ -10,6 +10,7 @@
 #include "runner/checkpoints/checkpoints.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/logs/events.h"
+#include "runner/logs/run_lock.h"
 #include "runner/roles/carry_over.h"
 #include "runner/roles/instruction_set_choice.h"
 #include "runner/system/files.h"

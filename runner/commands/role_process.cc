@@ -15,12 +15,14 @@
 #include "runner/launch/launcher.h"
 #include "runner/launch/run_view.h"
 #include "runner/logs/role_names.h"
+#include "runner/logs/run_lock.h"
 #include "runner/roles/address_file.h"
 #include "runner/roles/free_index.h"
 #include "runner/roles/job_secret.h"
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
 #include "runner/system/interrupts.h"
+#include "runner/system/reason.h"
 #include "runner/system/terminal.h"
 
 namespace runner {
@@ -141,9 +143,9 @@ private:
                                          ? newRunFolder("runs", experiment.name)
                                          : RunFolder{kj::str(options.folder.path)});
   auto& held = *own;
-  held.noteByHand();
+  held.lock.noteByHand();
   // The lock must outlive an exception that ends the command.
-  commandLine.atEnd([own = kj::mv(own)](int code) { own->noteExit(code); });
+  commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   if (options.resumes) view.noteBefore(held.folder);
   bool hasBegun = false;
@@ -199,11 +201,17 @@ private:
   runCoordinatorByHand(loaded, coordinator, roles.drawn, worker, commandLine);
 }
 
+// Returns the exit code of a role that has failed with `failure`.
+int exitCodeOf(const kj::Exception& failure) {
+  bool hasLostPeer = failure.getType() == kj::Exception::Type::DISCONNECTED;
+  return hasLostPeer ? LOST_A_PEER_EXIT : RUN_FAILED;
+}
+
 // Ends the process without destructors, which would wait for the compute thread.
-void endHanging(kj::StringPtr reason) {
-  tell(kj::str("error: ", reason,
+void endHanging(const kj::Exception& failure) {
+  tell(kj::str("error: ", reasonOf(failure),
       ". This worker still has not finished its step, so the process ends at once"));
-  ::_exit(LOST_A_PEER_EXIT);
+  ::_exit(exitCodeOf(failure));
 }
 
 // Lets the C library keep freed arrays of up to 32 MB each, 1 GB in all. A role allocates the same
@@ -262,14 +270,14 @@ kj::Maybe<kj::String> runRoles(
   // Ends the process at once, without stopping the other roles in it, which would wait for this
   // one.
   auto endWith = [&](const RoleOptions& own, const kj::Exception& failure) {
-    bool hasLostPeer = failure.getType() == kj::Exception::Type::DISCONNECTED;
+    int code = exitCodeOf(failure);
     bool isRank = own.launched && own.isFromEnvironment;
     if (nn::hasLostDevice()) {
       if (isRank) tell(LOST_DEVICE_LINE);
       commandLine.endWith(failure, LOST_DEVICE_EXIT);
     }
-    if (hasLostPeer && isRank) tell(LOST_A_PEER_LINE);
-    commandLine.endWith(failure, hasLostPeer ? LOST_A_PEER_EXIT : RUN_FAILED);
+    if (code == LOST_A_PEER_EXIT && isRank) tell(LOST_A_PEER_LINE);
+    commandLine.endWith(failure, code);
   };
   if (first.role == Role::COORDINATOR) {
     first.endEarly = [&](kj::Maybe<const kj::Exception&> failure) {

@@ -95,31 +95,6 @@ namespace {
   commandLine.endWith(code);
 }
 
-// Returns the lock of `folder`, or no descriptor on a file system that has no locks. Null if
-// another process has the lock.
-kj::Maybe<kj::AutoCloseFd> lockIfPossible(const RunFolder& folder) {
-  kj::Maybe<kj::AutoCloseFd> lock = kj::AutoCloseFd();
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { lock = lockOf(folder); })) {
-    if (e->getType() != kj::Exception::Type::UNIMPLEMENTED) kj::throwFatalException(kj::mv(*e));
-    configs::warn(kj::str("the file system of ", folder.path, " has no locks, so other commands ",
-        "cannot see that this run is in progress. `runner stop` and `runner attach` believe that ",
-        "it was killed. Do not resume it before it has ended"));
-  }
-  return lock;
-}
-
-[[noreturn]] void refuseHeld(const RunFolder& folder) {
-  configs::fail(holderOf(folder), " works in ", folder.path, "; wait until it has ended");
-}
-
-// Returns the folder with its lock, if the file system has locks. Throws if another process has the
-// lock.
-kj::Own<HeldRunFolder> heldIfPossible(RunFolder folder) {
-  auto lock = lockIfPossible(folder);
-  KJ_IF_MAYBE(own, lock) return kj::heap<HeldRunFolder>(kj::mv(folder), kj::mv(*own));
-  refuseHeld(folder);
-}
-
 // Returns `record`, of the finished run in `folder`, with its verdicts. Writes the tables and the
 // report of the run. A launcher that was killed after the end of the run has not written them, or
 // has only written those of an earlier interruption.
@@ -196,10 +171,10 @@ bool prepareGivenFolder(
 }
 
 // Returns the lock of `folder`. From now on, the output of this process goes to files there.
-kj::AutoCloseFd lockInBackground(const RunFolder& folder, bool isOfSweep, Background& background) {
-  auto taken = lockOf(folder);
+RunLock lockInBackground(const RunFolder& folder, bool isOfSweep, Background& background) {
+  auto taken = lockIfPossible(folder);
   KJ_IF_MAYBE(lock, taken) {
-    noteBackground(*lock);
+    lock->noteBackground();
     background.ready(folder.output());
     return kj::mv(*lock);
   }
@@ -300,8 +275,9 @@ Validity RunCommand::run() {
   // Another process may have finished the run since.
   if (options.resumes) endIfFinished(all.runs[0].loaded, folder);
   KJ_IF_MAYBE(held, lock) {
+    if (membershipOf.size() > 0) held->noteRepeatsMembers();
     // The lock must outlive an exception that ends the command.
-    commandLine.atEnd([own = kj::mv(*held)](int code) { noteExit(own, code); });
+    commandLine.atEnd([own = kj::mv(*held)](int code) { own.noteExit(code); });
   }
   runExperiment(all, runs, folder, tracePath, inQueue, options, course, commandLine);
 }
@@ -347,12 +323,13 @@ kj::Maybe<kj::String> RunCommand::prepare(LoadedRuns& all) {
 
 kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
   if (options.resumes) refuseQueued(RunFolder{kj::str(folderPath)});
-  auto own = heldIfPossible(RunFolder{kj::str(folderPath)});
+  auto own = kj::heap<HeldRunFolder>(RunFolder{kj::str(folderPath)});
   auto& held = *own;
-  commandLine.atEnd([own = kj::mv(own)](int code) { own->noteExit(code); });
+  commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
   // Signals are handled here until an event loop captures them, because importing the data takes
   // long.
-  held.noteInterrupts();
+  held.lock.noteInterrupts();
+  if (membershipOf.size() > 0) held.lock.noteRepeatsMembers();
   KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
   options.resumes = prepareGivenFolder(held, all.runs[0].loaded, options.resumes, commandLine);
   Course course;
@@ -378,12 +355,11 @@ void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder,
   runInQueue(loaded, folder, detach, course, commandLine);
 }
 
-kj::Maybe<kj::AutoCloseFd> RunCommand::takeLock(
+kj::Maybe<RunLock> RunCommand::takeLock(
     const RunFolder& folder, bool isOfSweep, kj::Maybe<Background>& background) const {
   KJ_IF_MAYBE(own, background) return lockInBackground(folder, isOfSweep, *own);
-  // The lock shows other commands that the run is in progress. Without locks in the file system,
-  // they cannot see that, but everything else works. Several processes may work on a sweep: the
-  // first one has its lock.
+  // The lock shows other commands that the run is in progress. Several processes may work on a
+  // sweep: the first one has its lock.
   auto lock = lockIfPossible(folder);
   // Two processes would write the same files.
   if (options.resumes && lock == nullptr) refuseHeld(folder);

@@ -6,6 +6,7 @@
 #include "runner/launch/launcher.h"
 #include "runner/launch/launchers.h"
 #include "runner/logs/run_folder.h"
+#include "runner/logs/run_lock.h"
 #include "runner/system/background.h"
 
 namespace runner {
@@ -51,7 +52,7 @@ private:
   // Returns the lock of the folder. Null if another process works on the sweep there. Throws if
   // another process works on the run. With `background`, also detaches this process from the
   // terminal.
-  kj::Maybe<kj::AutoCloseFd> takeLock(
+  kj::Maybe<RunLock> takeLock(
       const RunFolder& folder, bool isOfSweep, kj::Maybe<Background>& background) const;
   // Returns the folder of the run that --resume continues. Null if none exists. Calls
   // endIfFinished(). If the run had another number of workers before, changes `all` to the

@@ -10,6 +10,7 @@
 #include "runner/experiment/experiment.h"
 #include "runner/launch/run_view.h"
 #include "runner/logs/events.h"
+#include "runner/logs/run_lock.h"
 #include "runner/system/interrupts.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
@@ -33,8 +34,9 @@ public:
   // Passes the changes since the last call to `show`. Returns how many workers there are now.
   uint look(kj::FunctionParam<void(Event::Reader)> show) {
     auto more = events.more();
-    if (events.hasBegunAnew()) {
-      // The run went back to a checkpoint.
+    // The run went back to a checkpoint, and keeps the events before it, which are known.
+    bool isKnown = events.hasBegunAnew();
+    if (isKnown) {
       text = nullptr;
       count = begin;
     }
@@ -42,7 +44,9 @@ public:
     kj::StringPtr rest = text;
     while (true) {
       KJ_IF_MAYBE(length, rest.findFirst('\n')) {
-        take(rest.slice(0, *length), show);
+        take(rest.slice(0, *length), [&](Event::Reader event) {
+          if (!isKnown) show(event);
+        });
         rest = rest.slice(*length + 1);
       } else {
         text = kj::heapString(rest);
@@ -52,7 +56,7 @@ public:
   }
 
 private:
-  void take(kj::ArrayPtr<const char> line, kj::FunctionParam<void(Event::Reader)>& show) {
+  void take(kj::ArrayPtr<const char> line, kj::FunctionParam<void(Event::Reader)> show) {
     // A run has many more events of other kinds.
     std::string_view view(line.begin(), line.size());
     if (view.find("\"membership\":") == view.npos) return;
@@ -94,6 +98,10 @@ kj::Maybe<kj::String> whyNot(const RunFolder& folder, const ClusterConfig& clust
           " was started by hand, so no launcher starts or "
           "ends workers for it. Start one with `runner role FILE --role worker --index N "
           "--coordinator ADDRESS`, or end one with SIGTERM: the others continue");
+    }
+    if (holder->repeatsMembers) {
+      return kj::str(folder.path, " repeats the workers of another run (--membership), so `runner ",
+          "scale` cannot change them");
     }
   }
   auto& [min, max] = cluster.elastic;

@@ -6,6 +6,7 @@
 #include "runner/commands/followed_run.h"
 #include "runner/launch/slurm_launcher.h"
 #include "runner/launch/slurm_queue.h"
+#include "runner/logs/run_lock.h"
 #include "runner/system/files.h"
 #include "runner/system/terminal.h"
 #include "runner/text/numbers.h"
@@ -64,9 +65,9 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool de
     isSubmitted = course.endsUninterrupted(submission.addBranch(), [](kj::StringPtr) {});
   });
   KJ_IF_MAYBE(e, refused) {
-    // `runner attach` looks for this lock. Without locks in the file system, it can show less.
+    // `runner attach` looks for this lock.
     kj::runCatchingExceptions(
-        [&]() { HeldRunFolder({kj::str(folder.path)}).noteExit(RUN_FAILED); });
+        [&]() { HeldRunFolder({kj::str(folder.path)}).lock.noteExit(RUN_FAILED); });
     kj::throwFatalException(kj::mv(*e));
   }
   if (!isSubmitted) endInterrupted(cancel());

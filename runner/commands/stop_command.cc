@@ -9,6 +9,7 @@
 #include "configs/language/failure.h"
 #include "runner/commands/launched_runs.h"
 #include "runner/launch/slurm_queue.h"
+#include "runner/logs/run_lock.h"
 #include "runner/system/process_identity.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
@@ -27,6 +28,11 @@ kj::Maybe<kj::AutoCloseFd> launcherOf(const RunFolder& folder) {
     auto& process = holder->process;
     auto found = process.open();
     if (found != nullptr || !isHeld(folder)) return found;
+    if (process.boot.size() == 0) {
+      configs::fail(folder.path, " belongs to process ", process.pid,
+          ", which runs without /proc, ", "so this command cannot identify it. `kill ", process.pid,
+          "` ends it on its machine");
+    }
     auto where = process.isHere()           ? "in another container of this machine"_kj
                  : process.host.size() == 0 ? "on another machine"_kj
                                             : process.host.asPtr();

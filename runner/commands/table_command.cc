@@ -2,6 +2,7 @@
 
 #include "runner/commands/run_results.h"
 #include "runner/logs/run_folder.h"
+#include "runner/logs/run_lock.h"
 #include "runner/report/report.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "configs/language/failure.h"
+#include "runner/logs/run_lock.h"
 #include "runner/logs/run_record.h"
 #include "runner/system/child_process.h"
 #include "runner/system/files.h"

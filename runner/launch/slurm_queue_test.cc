@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "runner/logs/run_lock.h"
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
 #include "tests/command.h"
@@ -52,7 +53,7 @@ TEST_CASE(
   CHECK(contains(why(folder, job("FAILED", "NonZeroExitCode")),
       "job 17 of Slurm ended before its run began: FAILED (NonZeroExitCode); the nodes need"));
   CHECK(why(folder, nullptr) == "Slurm no longer has job 17, whose run has not ended");
-  HeldRunFolder({kj::str(folder.path)}).noteExit(130);
+  HeldRunFolder({kj::str(folder.path)}).lock.noteExit(130);
   CHECK(why(folder, job("FAILED", "NonZeroExitCode")) == "nothing");
   CHECK(why(folder, nullptr) == "nothing");
   CHECK(why(folder, job("TIMEOUT", "TimeLimit")) ==

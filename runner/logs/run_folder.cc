@@ -21,14 +21,11 @@
 #include "configs/language/failure.h"
 #include "runner/system/command_line.h"
 #include "runner/system/files.h"
-#include "runner/system/interrupts.h"
 #include "runner/text/numbers.h"
 
 namespace runner {
 
 namespace {
-
-constexpr kj::StringPtr LOCK = ".lock"_kj;
 
 // The files that roles, the launcher and reports write to a run's folder, apart from one log per
 // role.
@@ -98,22 +95,6 @@ void setLast(kj::StringPtr parent, uint64_t n) {
   ::unlink(link.cStr());
   if (::symlink(kj::str(n).cStr(), link.cStr()) != 0) failToMake(link, errno);
   if (::rename(link.cStr(), last.cStr()) != 0) failToMake(last, errno);
-}
-
-kj::String lockFile(const RunFolder& folder) {
-  return kj::str(folder.path, "/", LOCK);
-}
-
-// Lines of a lock file.
-constexpr kj::StringPtr IN_BACKGROUND = "in background"_kj;
-constexpr kj::StringPtr BY_HAND = "started by hand"_kj;
-constexpr kj::StringPtr OF_SWEEP = "for a sweep"_kj;
-
-// Appends lines to a lock file. On a full disk the lock holds without them.
-void note(int lock, kj::StringPtr lines) {
-  auto text = kj::str(lines, "\n");
-  auto end = ::lseek(lock, 0, SEEK_END);
-  if (end >= 0) (void)!::pwrite(lock, text.begin(), text.size(), end);
 }
 
 }  // namespace
@@ -236,119 +217,6 @@ void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names
   writeWhole(runOrderFile(parent), kj::str(kj::strArray(all, "\n"), "\n"));
 }
 
-kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder) {
-  makeFolders(folder.path);
-  auto name = lockFile(folder);
-  int raw = ::open(name.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (raw < 0) configs::fail("cannot write ", name, ": ", strerror(errno), "; ", otherRuns());
-  kj::AutoCloseFd fd(raw);
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) {
-      bool hasNoLocks = errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS;
-      kj::throwFatalException(kj::Exception(
-          hasNoLocks ? kj::Exception::Type::UNIMPLEMENTED : kj::Exception::Type::FAILED, __FILE__,
-          __LINE__, kj::str("cannot lock ", name, ": ", strerror(errno), "; ", otherRuns())));
-    }
-    // A process that calls isHeld() shares the lock for a moment. Only a holder does not share it.
-    if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return nullptr;
-  }
-  // For other processes: see lastHolderOf().
-  auto own = ProcessIdentity::of(::getpid());
-  double now_s = (kj::systemPreciseCalendarClock().now() - kj::UNIX_EPOCH) / kj::MILLISECONDS / 1e3;
-  (void)!::ftruncate(fd, 0);
-  note(fd, kj::str(own.pid, "\nhost ", own.host, "\nboot ", own.boot, "\nbegun ", own.begun_ticks,
-               "\nsince ", now_s));
-  return kj::mv(fd);
-}
-
-bool isHeld(const RunFolder& folder) {
-  // Opening a FIFO would wait for its writer.
-  int raw = ::open(lockFile(folder).cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (raw < 0) return false;
-  kj::AutoCloseFd fd(raw);
-  return ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
-kj::String holderOf(const RunFolder& folder) {
-  KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
-    auto& process = holder->process;
-    if (process.isHere() || process.host.size() == 0) return kj::str("process ", process.pid);
-    return kj::str("process ", process.pid, " on ", process.host);
-  }
-  return kj::str("another process");
-}
-
-kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {
-  constexpr uint64_t LOCK_BYTES_MAX = 4096;
-  constexpr double TIME_MAX_S = 1e11;  // no clock shows more
-  kj::String text;
-  auto read = [&]() { text = readRegular(lockFile(folder), LOCK_BYTES_MAX); };
-  if (kj::runCatchingExceptions(read) != nullptr) return nullptr;
-  LockHolder holder;
-  holder.process.pid = ::atoi(text.cStr());
-  if (holder.process.pid <= 0) return nullptr;
-  for (kj::StringPtr rest = text;;) {
-    KJ_IF_MAYBE(end, rest.findFirst('\n')) {
-      auto line = kj::str(rest.slice(0, *end));
-      rest = rest.slice(*end + 1);
-      auto value = line.slice(line.findFirst(' ').orDefault(line.size() - 1) + 1);
-      if (line.startsWith("host ")) holder.process.host = kj::str(value);
-      if (line.startsWith("boot ")) holder.process.boot = kj::str(value);
-      if (line.startsWith("begun ")) {
-        holder.process.begun_ticks = ::strtoull(value.cStr(), nullptr, 10);
-      }
-      if (line.startsWith("since ")) {
-        double since_s = ::strtod(value.cStr(), nullptr);
-        if (since_s >= 0 && since_s < TIME_MAX_S) holder.since_s = since_s;
-      }
-      if (line == IN_BACKGROUND) holder.isInBackground = true;
-      if (line == BY_HAND) holder.startsNoRoles = true;
-      if (line == OF_SWEEP) holder.isSweep = true;
-      if (line.startsWith("exit ")) holder.exitCode = ::atoi(value.cStr());
-    } else {
-      return holder;
-    }
-  }
-}
-
-kj::Maybe<int> lastExitCodeOf(const RunFolder& folder) {
-  KJ_IF_MAYBE(holder, lastHolderOf(folder)) return holder->exitCode;
-  return nullptr;
-}
-
-void noteBackground(int lock) {
-  note(lock, IN_BACKGROUND);
-}
-
-void noteByHand(int lock) {
-  note(lock, BY_HAND);
-}
-
-void noteSweep(int lock) {
-  note(lock, OF_SWEEP);
-}
-
-void noteExit(int lock, int code) {
-  note(lock, kj::str("exit ", code));
-}
-
-void noteInterrupts(int lock) {
-  static const auto line = kj::str("exit ", int(INTERRUPTED), "\n");
-  appendAtInterrupt(lock, line);
-}
-
-HeldRunFolder::HeldRunFolder(RunFolder ownFolder): folder(kj::mv(ownFolder)) {
-  KJ_IF_MAYBE(fd, lockOf(folder)) {
-    lock = kj::mv(*fd);
-  } else {
-    configs::fail(
-        holderOf(folder), " works in ", folder.path, "; wait until it has ended, or ", otherRuns());
-  }
-}
-
-HeldRunFolder::HeldRunFolder(RunFolder folder, kj::AutoCloseFd lock)
-    : folder(kj::mv(folder)), lock(kj::mv(lock)) {}
-
 kj::Vector<kj::String> writtenIn(const RunFolder& folder) {
   kj::Vector<kj::String> paths;
   for (auto& name: namesIn(folder.path)) {
@@ -357,7 +225,7 @@ kj::Vector<kj::String> writtenIn(const RunFolder& folder) {
   return paths;
 }
 
-void HeldRunFolder::empty() const {
+void emptyRunFolder(const RunFolder& folder) {
   for (auto& name: namesIn(folder.path)) {
     KJ_IF_MAYBE(whole, wholeFileOf(name)) {
       if (isWritten(*whole)) removeAbandoned(kj::str(folder.path, "/", *whole));

@@ -2,12 +2,10 @@
 // its settings.
 #pragma once
 
-#include <kj/io.h>
 #include <kj/string.h>
 
 #include "runner/system/files.h"
 #include "runner/system/growing_files.h"
-#include "runner/system/process_identity.h"
 
 namespace runner {
 
@@ -91,71 +89,12 @@ kj::Array<kj::String> latestSweepIn(kj::StringPtr parent);
 // line. Several processes may call this at once.
 void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names);
 
-// Takes the lock of `folder`, and makes the folder if necessary. Null if another process, or
-// another descriptor of this one, has the lock. The lock is released when the descriptor closes.
-// Throws with path, cause and way out: UNIMPLEMENTED if the file system has no locks.
-kj::Maybe<kj::AutoCloseFd> lockOf(const RunFolder& folder);
-
-// Whether another process, or another object of this one, has that lock now. Changes nothing in the
-// folder.
-bool isHeld(const RunFolder& folder);
-
-// Returns who has that lock, for messages: "process 4711", with " on node2" if that is another
-// machine, or "another process" if it is not known.
-kj::String holderOf(const RunFolder& folder);
-
-// The process that has the lock of a folder, or had it last.
-struct LockHolder {
-  ProcessIdentity process;
-  double since_s = 0;           // since 1970
-  bool isInBackground = false;  // it writes what it says to RunFolder::output()
-  bool startsNoRoles = false;   // it is a coordinator that was started by hand
-  bool isSweep = false;         // it works on a sweep, and this folder has one of its runs
-  kj::Maybe<int> exitCode;      // null until noteExit()
-};
-// Reads which process has the lock, or had it last, from what it wrote to the lock file. Null if
-// nobody ever had the lock, or wrote nothing (a full disk). Only isHeld() tells whether it has the
-// lock now.
-kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder);
-
-// Returns the exit code that the process has noted. Null if it still works, or was killed.
-kj::Maybe<int> lastExitCodeOf(const RunFolder& folder);
-
-// The holder of a lock notes for others that it writes to RunFolder::output(), that it starts no
-// roles, that the run belongs to its sweep, or how it ends. `lock` is the result of lockOf().
-// Ignores write errors.
-void noteBackground(int lock);
-void noteByHand(int lock);
-void noteSweep(int lock);
-void noteExit(int lock, int code);
-// Notes that the holder was interrupted, if a signal ends it: see runner/system/interrupts.h.
-void noteInterrupts(int lock);
-
 // Returns the paths of the files and folders in `folder` that have the names of what runs write.
 // Throws if the folder cannot be read.
 kj::Vector<kj::String> writtenIn(const RunFolder& folder);
 
-// A folder in which no other process of ours works.
-class HeldRunFolder {
-public:
-  // Takes the lock of `folder`, and holds it until the destructor, or until the process ends.
-  // Throws, with the way out, if another process has it.
-  explicit HeldRunFolder(RunFolder folder);
-  // `lock` is the result of lockOf().
-  HeldRunFolder(RunFolder folder, kj::AutoCloseFd lock);
-
-  const RunFolder folder;
-
-  // Removes the files that a run has written there, and nothing else. Keeps output() and
-  // messages(), because this process may be writing to them.
-  void empty() const;
-  // See runner::noteByHand(), noteExit() and noteInterrupts().
-  void noteByHand() const { runner::noteByHand(lock); }
-  void noteExit(int code) const { runner::noteExit(lock, code); }
-  void noteInterrupts() const { runner::noteInterrupts(lock); }
-
-private:
-  kj::AutoCloseFd lock;
-};
+// Removes the files that a run has written to `folder`, and nothing else. Keeps output() and
+// messages(). Throws with path and cause.
+void emptyRunFolder(const RunFolder& folder);
 
 }  // namespace runner

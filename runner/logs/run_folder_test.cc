@@ -2,11 +2,8 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
-#include <kj/thread.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <atomic>
 
 #include "tests/command.h"
 #include "tests/text.h"
@@ -34,76 +31,6 @@ TEST_CASE("newRunFolder: works despite a temporary link that a killed process ha
   char target[16] = {};
   KJ_SYSCALL(::readlink(kj::str(runs, "/x/last").cStr(), target, sizeof(target) - 1));
   CHECK(kj::StringPtr(target) == "1");
-}
-
-TEST_CASE("lastHolderOf: names the process that has the lock, and how it ended") {
-  RunFolder folder{tests::newFolder()};
-  CHECK(lastHolderOf(folder) == nullptr);
-  CHECK(holderOf(folder) == "another process");
-  auto take = [&]() { return KJ_ASSERT_NONNULL(lockOf(folder)); };
-  auto read = [&]() { return KJ_ASSERT_NONNULL(lastHolderOf(folder)); };
-  {
-    auto lock = take();
-    auto holder = read();
-    CHECK(holder.process.open() != nullptr);
-    CHECK(holder.process.pid == ::getpid());
-    CHECK(holder.since_s > 1.7e9);
-    CHECK_FALSE(holder.isInBackground);
-    CHECK_FALSE(holder.isSweep);
-    CHECK(holder.exitCode == nullptr);
-    noteBackground(lock);
-    noteSweep(lock);
-    noteExit(lock, 130);
-  }
-  auto ended = read();
-  CHECK(ended.isInBackground);
-  CHECK(ended.isSweep);
-  CHECK(KJ_ASSERT_NONNULL(ended.exitCode) == 130);
-  // The next holder starts without these notes.
-  auto lock = take();
-  CHECK_FALSE(read().isInBackground);
-  CHECK(read().exitCode == nullptr);
-}
-
-TEST_CASE("holderOf: names the machine of a process that is not on this one") {
-  RunFolder folder{tests::newFolder()};
-  auto lock = kj::str(folder.path, "/.lock");
-  tests::writeFile(lock, "4711\nhost node2\nboot b\nbegun 7\nsince 1.5\n");
-  CHECK(holderOf(folder) == "process 4711 on node2");
-  // Earlier versions wrote only the number.
-  tests::writeFile(lock, "4711\n");
-  CHECK(holderOf(folder) == "process 4711");
-}
-
-TEST_CASE("isHeld: is true while a process holds the folder's lock, and does not take the lock") {
-  RunFolder folder{tests::newFolder()};
-  CHECK_FALSE(isHeld(folder));
-  // No file was made.
-  CHECK(::rmdir(folder.path.cStr()) == 0);
-  {
-    HeldRunFolder held(RunFolder{kj::str(folder.path)});
-    CHECK(isHeld(folder));
-    CHECK(holderOf(folder) == kj::str("process ", ::getpid()));
-    CHECK(lockOf(folder) == nullptr);
-  }
-  CHECK_FALSE(isHeld(folder));
-
-  std::atomic<bool> isOver = false;
-  kj::Thread looker([&]() {
-    while (!isOver) isHeld(folder);
-  });
-  KJ_DEFER(isOver = true);
-  uint refused = 0;
-  for (uint i = 0; i < 2000; i++) refused += lockOf(folder) == nullptr;
-  CHECK(refused == 0);
-}
-
-TEST_CASE("lockOf: a lock that cannot be opened is an error, and not a file system without locks") {
-  RunFolder folder{tests::newFolder()};
-  KJ_SYSCALL(::mkdir(kj::str(folder.path, "/.lock").cStr(), 0700));
-  auto e = KJ_REQUIRE_NONNULL(kj::runCatchingExceptions([&]() { lockOf(folder); }));
-  CHECK(e.getType() == kj::Exception::Type::FAILED);
-  CHECK(tests::contains(e.getDescription(), "/.lock: Is a directory"));
 }
 
 TEST_CASE(

@@ -4,6 +4,7 @@
 
 #include "configs/language/failure.h"
 #include "runner/logs/role_names.h"
+#include "runner/logs/run_lock.h"
 #include "runner/roles/coordinator.h"
 #include "runner/text/numbers.h"
 

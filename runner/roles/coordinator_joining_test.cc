@@ -1,6 +1,7 @@
 // How roles join a job.
 #include <doctest/doctest.h>
 
+#include "runner/logs/run_lock.h"
 #include "runner/roles/test_job.h"
 
 namespace runner {
@@ -178,7 +179,7 @@ TEST_CASE("Job: reports a lost worker to the launcher before the worker that tak
 TEST_CASE("Job: without a launcher, nobody takes the place of a worker that has joined") {
   GoingOn job("by_hand");
   HeldRunFolder held({kj::str(job.folder.path)});
-  held.noteByHand();
+  held.lock.noteByHand();
   CHECK_THROWS_WITH(job.join(Role::WORKER, 1), doctest::Contains("worker 1 has joined already"));
   job.roles[2].heartbeatRequest().send().wait(job.waitScope);
   CHECK_FALSE(job.over.poll(job.waitScope));

@@ -118,6 +118,13 @@ TEST_CASE("TF_CONFIG: if its counts differ from the file, the message says which
         "every role with --set cluster.workers=3 --set cluster.servers=1, or change TF_CONFIG");
   CHECK(contains(refusedTask(CHIEF, task, {.servers = 1, .workers = 2}),
       "Start every role with --set cluster.workers=3, or"));
+  CHECK(refusedTask("\"worker\": [\"a:1\"]", "\"type\": \"worker\", \"index\": 0",
+            {.servers = 1, .workers = 1}) ==
+        "TF_CONFIG: there is no server, but the file asks for 1 server and 1 worker. Add servers "
+        "to TF_CONFIG, or choose a kvstore.mode without servers");
+  CHECK(refusedTask(CHIEF, task, {.servers = 0, .workers = 3}) ==
+        "TF_CONFIG: 1 server, but the kvstore.mode of the file has none. Leave the servers out of "
+        "TF_CONFIG");
 }
 
 TEST_CASE("TF_CONFIG: a message about a mistake names its place") {

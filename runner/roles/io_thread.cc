@@ -119,7 +119,7 @@ struct IoThread::Loop {
     if (options.endHanging != nullptr) {
       hanging =
           ended.addBranch().catch_([this, &progress, end = options.endHanging](kj::Exception&& e) {
-            return endIfHanging(progress, end, reasonOf(e));
+            return endIfHanging(progress, end, kj::mv(e));
           });
       hanging = hanging.eagerlyEvaluate(nullptr);
     }
@@ -129,13 +129,13 @@ struct IoThread::Loop {
   // The job is over. A compute thread that waits for other roles notices that, but one that hangs
   // does not.
   kj::Promise<void> endIfHanging(
-      const LiveProgress& progress, void (*end)(kj::StringPtr), kj::String reason) {
+      const LiveProgress& progress, void (*end)(const kj::Exception&), kj::Exception failure) {
     uint64_t work = progress.work;
     if (work % 2 == 0) return kj::READY_NOW;
     return io.provider->getTimer()
         .afterDelay(HANGING_AFTER)
-        .then([&progress, end, work, reason = kj::mv(reason)]() {
-          if (progress.work == work) end(reason);
+        .then([&progress, end, work, failure = kj::mv(failure)]() {
+          if (progress.work == work) end(failure);
         });
   }
 

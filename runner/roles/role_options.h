@@ -84,8 +84,8 @@ struct RoleOptions {
   // leaves the job between two steps. Empty: the role does not handle signals.
   kj::Array<int> signals = nullptr;
   // Ends the process of a worker whose compute thread hangs, when the job is over for this worker.
-  // `reason` says why it is over. Null: the launcher ends the process, or other roles share it.
-  void (*endHanging)(kj::StringPtr reason) = nullptr;
+  // `failure` says why it is over. Null: the launcher ends the process, or other roles share it.
+  void (*endHanging)(const kj::Exception& failure) = nullptr;
   // Ends the process of a coordinator whose job has failed with `failure`, or was interrupted
   // (null). The coordinator calls it before it destroys what may wait for a slow disk. Otherwise a
   // launcher would report a consequence meanwhile, and nobody could interrupt the process. Null:

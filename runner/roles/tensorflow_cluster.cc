@@ -94,6 +94,15 @@ kj::Array<kj::String> splitList(kj::StringPtr text) {
 void requireCounts(
     kj::StringPtr source, uint64_t servers, uint64_t workers, const ClusterConfig& job) {
   if (servers == job.servers && workers == job.workers) return;
+  // No number of servers in the file would help.
+  if (servers == 0 && job.servers > 0) {
+    configs::fail(source, ": there is no server, but the file asks for ", job.roles(),
+        ". Add servers to ", source, ", or choose a kvstore.mode without servers");
+  }
+  if (servers > 0 && job.servers == 0) {
+    configs::fail(source, ": ", counted(servers, "server"), ", but the kvstore.mode of the file ",
+        "has none. Leave the servers out of ", source);
+  }
   kj::Vector<kj::String> settings;
   if (workers != job.workers) settings.add(kj::str("--set cluster.workers=", workers));
   if (servers != job.servers) settings.add(kj::str("--set cluster.servers=", servers));

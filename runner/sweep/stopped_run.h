@@ -5,6 +5,7 @@
 
 #include "runner/experiment/experiment.h"
 #include "runner/logs/run_folder.h"
+#include "runner/logs/run_lock.h"
 
 namespace runner {
 

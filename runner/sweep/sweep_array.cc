@@ -6,6 +6,7 @@
 #include "configs/language/failure.h"
 #include "runner/launch/slurm_launcher.h"
 #include "runner/launch/slurm_queue.h"
+#include "runner/logs/run_lock.h"
 #include "runner/system/files.h"
 #include "runner/system/terminal.h"
 #include "runner/text/numbers.h"

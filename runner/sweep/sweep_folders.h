@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runner/logs/run_folder.h"
+#include "runner/logs/run_lock.h"
 #include "runner/logs/run_record.h"
 #include "runner/sweep/loaded_runs.h"
 

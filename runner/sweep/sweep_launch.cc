@@ -8,6 +8,7 @@
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/slurm_queue.h"
 #include "runner/logs/run_ending.h"
+#include "runner/logs/run_lock.h"
 #include "runner/roles/role_options.h"
 #include "runner/sweep/stopped_run.h"
 #include "runner/system/files.h"
@@ -37,7 +38,7 @@ private:
 };
 
 struct SweepLaunch::Running {
-  Running(SweepLaunch& sweep, size_t index, kj::AutoCloseFd lock, const ModelFacts& facts)
+  Running(SweepLaunch& sweep, size_t index, RunLock lock, const ModelFacts& facts)
       : sweep(sweep),
         index(index),
         held(sweep.folders.folderOf(index), kj::mv(lock)),
@@ -240,7 +241,7 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
     say(folders.endedText(index, record));
     return kj::mv(record);
   }
-  noteSweep(KJ_ASSERT_NONNULL(free));
+  KJ_ASSERT_NONNULL(free).noteSweep();
   auto running = kj::heap<Running>(
       *this, index, kj::mv(KJ_ASSERT_NONNULL(free)), ModelFacts(folders.experimentOf(index)));
   // Another runner may have finished it since.

@@ -12,6 +12,7 @@
 #include "runner/experiment/experiment.h"
 #include "runner/logs/confusion_file.h"
 #include "runner/logs/run_folder.h"
+#include "runner/logs/run_lock.h"
 #include "runner/system/files.h"
 #include "runner/system/reason.h"
 #include "runner/text/numbers.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runner/logs/run_folder.h"
+#include "runner/logs/run_lock.h"
 #include "tests/faults/failure.h"
 #include "tests/faults/roles_by_hand.h"
 #include "tests/text.h"

@@ -282,6 +282,30 @@ TEST_CASE("of two runs in one folder, the second is refused and disturbs nothing
   CHECK(finished(first->wait(), run.folder).weightsSha256 == undisturbed.weightsSha256);
 }
 
+TEST_CASE("a run whose file system has no locks is seen, stopped and resumed like any other") {
+  auto undisturbed = ResumableRun(nullptr).train();
+  ResumableRun run(nullptr, PROGRAM);
+  FailingDisk disk("flock", "/.lock", ENOLCK);
+  auto first = run.start();
+  REQUIRE(first->waitForOutput("Speed: "));
+  // The run must not end before the others have begun.
+  first->kill(SIGSTOP);
+  auto second = run.start(RESUME)->wait();
+  INFO(second.errors);
+  CHECK(second.exitCode == 1);
+  CHECK(contains(second.errors,
+      kj::str("error: process ", first->pid(), " works in ", run.folder, "; wait until")));
+  auto stopped = Command({PROGRAM, "stop", run.folder}).wait();
+  INFO(stopped.errors);
+  CHECK(stopped.exitCode == 0);
+  CHECK(contains(stopped.errors, kj::str(run.folder, ": interrupted")));
+  auto ended = first->wait();
+  CHECK(ended.exitCode == 130);
+  CHECK(countOf(ended.errors, " has no locks, so what ") == 1);
+  run.killAfter(SAVED, 2, RESUME);
+  CHECK(run.resume().weightsSha256 == undisturbed.weightsSha256);
+}
+
 TEST_CASE(
     "of two --resume of one run at the same moment, one continues and the result is the same") {
   auto undisturbed = ResumableRun(nullptr).train();

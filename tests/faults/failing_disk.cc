@@ -1,7 +1,7 @@
 // tests/faults/failing_disk.cc: replaces system calls by ones that fail, in a program that is
 // linked with it. FAILING_DISK="write /checkpoints/ 5" makes every write to a path with that part
 // fail with error number 5 (EIO). With -3000 in its place, each takes 3 seconds longer, as on a
-// busy disk. The calls are read, write, fsync, rename and mkdir.
+// busy disk. The calls are read, write, fsync, rename, mkdir and flock.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -61,6 +61,11 @@ ssize_t write(int fd, const void* bytes, size_t size) {
 int fsync(int fd) {
   if (fails(errorOf("fsync", fd))) return -1;
   return int(syscall(SYS_fsync, fd));
+}
+
+int flock(int fd, int operation) noexcept {
+  if (fails(errorOf("flock", fd))) return -1;
+  return int(syscall(SYS_flock, fd, operation));
 }
 
 int rename(const char* from, const char* to) noexcept {

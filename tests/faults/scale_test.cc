@@ -108,6 +108,19 @@ TEST_CASE("a job that cannot have the requested number of workers says why") {
   CHECK(contains(
       byHand.errors, " was started by hand, so no launcher starts or ends workers for it. "));
 
+  auto runs = newFolder();
+  auto cache = cacheSetting();
+  kj::StringPtr environment[] = {cache};
+  Command repeating({RUNNER, "run", SHORT, "--runs", runs, "--membership", elastic.folder, "--set",
+                        "cluster.on_loss=continue", "--set", "train.epochs=1000"},
+      {.environment = environment});
+  REQUIRE(repeating.waitForOutput("Speed: "));
+  auto repeats = Command({RUNNER, "scale", kj::str(runs, "/short"), "1"}).wait();
+  CHECK(repeats.exitCode == 2);
+  CHECK(contains(repeats.errors, " repeats the workers of another run (--membership), so "));
+  repeating.kill(SIGTERM);
+  repeating.wait();
+
   Run other(SHORT, {"train.epochs=1000"});
   REQUIRE(other.command.waitForOutput("Speed: "));
   auto refused = scale(other, "2");

@@ -9,6 +9,7 @@
 #include "runner/launch/slurm_queue.h"
 #include "runner/logs/events.h"
 #include "runner/logs/run_folder.h"
+#include "runner/logs/run_lock.h"
 #include "runner/roles/job_members.h"
 #include "runner/roles/member_plan.h"
 #include "runner/roles/trace_file.h"

@@ -1,0 +1,236 @@
+#include "runner/logs/run_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <kj/time.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "configs/language/failure.h"
+#include "configs/language/warning.h"
+#include "runner/system/command_line.h"
+#include "runner/system/files.h"
+#include "runner/system/interrupts.h"
+
+namespace runner {
+
+namespace {
+
+kj::String lockFile(const RunFolder& folder) {
+  return kj::str(folder.path, "/.lock");
+}
+
+// Lines of a lock file.
+constexpr kj::StringPtr IN_BACKGROUND = "in background"_kj;
+constexpr kj::StringPtr BY_HAND = "started by hand"_kj;
+constexpr kj::StringPtr OF_SWEEP = "for a sweep"_kj;
+constexpr kj::StringPtr REPEATS_MEMBERS = "repeats members"_kj;
+constexpr kj::StringPtr RELEASED = "released"_kj;
+
+// Appends lines to a lock file. On a full disk the lock holds without them.
+void note(int fd, kj::StringPtr lines) {
+  auto text = kj::str(lines, "\n");
+  auto end = ::lseek(fd, 0, SEEK_END);
+  if (end >= 0) (void)!::pwrite(fd, text.begin(), text.size(), end);
+}
+
+// Returns the job of Slurm in which this process runs. Empty if there is none.
+kj::StringPtr slurmJob() {
+  auto job = ::getenv("SLURM_JOB_ID");
+  return job == nullptr ? "" : job;
+}
+
+// Replaces the lines of the last holder by those of this process.
+void noteHolder(int fd) {
+  auto own = ProcessIdentity::of(::getpid());
+  double now_s = (kj::systemPreciseCalendarClock().now() - kj::UNIX_EPOCH) / kj::MILLISECONDS / 1e3;
+  (void)!::ftruncate(fd, 0);
+  note(fd, kj::str(own.pid, "\nhost ", own.host, "\nboot ", own.boot, "\nbegun ", own.begun_ticks,
+               "\nsince ", now_s, "\njob ", slurmJob()));
+}
+
+kj::AutoCloseFd openLockFile(const RunFolder& folder) {
+  makeFolders(folder.path);
+  auto name = lockFile(folder);
+  int raw = ::open(name.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (raw < 0) configs::fail("cannot write ", name, ": ", strerror(errno), "; ", otherRuns());
+  return kj::AutoCloseFd(raw);
+}
+
+// What flock() has returned.
+enum class Flock { TAKEN, HELD, NO_LOCKS, FAILED };
+
+Flock takeFlock(int fd, int operation) {
+  if (::flock(fd, operation | LOCK_NB) == 0) return Flock::TAKEN;
+  if (errno == EWOULDBLOCK) return Flock::HELD;
+  bool hasNoLocks = errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS;
+  return hasNoLocks ? Flock::NO_LOCKS : Flock::FAILED;
+}
+
+// Whether the last holder still exists: see isHeld().
+bool exists(const LockHolder& holder) {
+  if (holder.exitCode != nullptr || holder.hasReleased) return false;
+  auto& process = holder.process;
+  if (process.isHere()) return process.open() != nullptr;
+  // Slurm puts a job whose node was lost back into the queue.
+  if (holder.slurmJob.size() > 0 && holder.slurmJob == slurmJob()) return false;
+  // This machine may have been restarted since.
+  return process.host != ProcessIdentity::of(::getpid()).host;
+}
+
+bool hasExistingHolder(const RunFolder& folder) {
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) return exists(*holder);
+  return false;
+}
+
+RunLock lockOrFail(const RunFolder& folder) {
+  KJ_IF_MAYBE(lock, lockIfPossible(folder)) return kj::mv(*lock);
+  refuseHeld(folder);
+}
+
+}  // namespace
+
+RunLock::RunLock(kj::AutoCloseFd ownFd, bool isOnlyWritten)
+    : fd(kj::mv(ownFd)), isOnlyWritten(isOnlyWritten) {
+  noteHolder(fd);
+}
+
+RunLock::~RunLock() noexcept {
+  if (isOnlyWritten && fd != nullptr) note(fd, RELEASED);
+}
+
+void RunLock::noteBackground() const {
+  note(fd, IN_BACKGROUND);
+}
+
+void RunLock::noteByHand() const {
+  note(fd, BY_HAND);
+}
+
+void RunLock::noteSweep() const {
+  note(fd, OF_SWEEP);
+}
+
+void RunLock::noteRepeatsMembers() const {
+  note(fd, REPEATS_MEMBERS);
+}
+
+void RunLock::noteExit(int code) const {
+  note(fd, kj::str("exit ", code));
+}
+
+void RunLock::noteInterrupts() const {
+  static const auto line = kj::str("exit ", int(INTERRUPTED), "\n");
+  appendAtInterrupt(fd, line);
+}
+
+kj::Maybe<RunLock> lockOf(const RunFolder& folder) {
+  auto fd = openLockFile(folder);
+  for (;;) {
+    auto taken = takeFlock(fd, LOCK_EX);
+    if (taken == Flock::TAKEN) return RunLock(kj::mv(fd), false);
+    if (taken != Flock::HELD) {
+      int error = errno;
+      auto type = taken == Flock::NO_LOCKS ? kj::Exception::Type::UNIMPLEMENTED
+                                           : kj::Exception::Type::FAILED;
+      auto why =
+          kj::str("cannot lock ", lockFile(folder), ": ", strerror(error), "; ", otherRuns());
+      kj::throwFatalException(kj::Exception(type, __FILE__, __LINE__, kj::mv(why)));
+    }
+    // A process that calls isHeld() shares the lock for a moment. Only a holder does not share it.
+    if (takeFlock(fd, LOCK_SH) == Flock::HELD) return nullptr;
+  }
+}
+
+kj::Maybe<RunLock> lockIfPossible(const RunFolder& folder) {
+  kj::Maybe<RunLock> lock;
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { lock = lockOf(folder); })) {
+    if (e->getType() != kj::Exception::Type::UNIMPLEMENTED) kj::throwFatalException(kj::mv(*e));
+    configs::warn(kj::str("the file system of ", folder.path, " has no locks, so what ",
+        lockFile(folder), " says decides whether a process works there. Do not start two commands ",
+        "there in the same moment. If that process was lost with its machine, remove the file"));
+    if (hasExistingHolder(folder)) return nullptr;
+    lock = RunLock(openLockFile(folder), true);
+  }
+  return lock;
+}
+
+bool isHeld(const RunFolder& folder) {
+  // Opening a FIFO would wait for its writer.
+  int raw = ::open(lockFile(folder).cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (raw < 0) return false;
+  kj::AutoCloseFd fd(raw);
+  auto shared = takeFlock(fd, LOCK_SH);
+  return shared == Flock::HELD || (shared == Flock::NO_LOCKS && hasExistingHolder(folder));
+}
+
+kj::String holderOf(const RunFolder& folder) {
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
+    auto& process = holder->process;
+    if (process.isHere() || process.host.size() == 0) return kj::str("process ", process.pid);
+    return kj::str("process ", process.pid, " on ", process.host);
+  }
+  return kj::str("another process");
+}
+
+void refuseHeld(const RunFolder& folder) {
+  configs::fail(holderOf(folder), " works in ", folder.path,
+      "; wait until it has ended, or end it with `runner stop ", folder.path, "`");
+}
+
+kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {
+  constexpr uint64_t LOCK_BYTES_MAX = 4096;
+  constexpr double TIME_MAX_S = 1e11;  // no clock shows more
+  kj::String text;
+  auto read = [&]() { text = readRegular(lockFile(folder), LOCK_BYTES_MAX); };
+  if (kj::runCatchingExceptions(read) != nullptr) return nullptr;
+  LockHolder holder;
+  holder.process.pid = ::atoi(text.cStr());
+  if (holder.process.pid <= 0) return nullptr;
+  for (kj::StringPtr rest = text;;) {
+    KJ_IF_MAYBE(end, rest.findFirst('\n')) {
+      auto line = kj::str(rest.slice(0, *end));
+      rest = rest.slice(*end + 1);
+      auto value = line.slice(line.findFirst(' ').orDefault(line.size() - 1) + 1);
+      if (line.startsWith("host ")) holder.process.host = kj::str(value);
+      if (line.startsWith("boot ")) holder.process.boot = kj::str(value);
+      if (line.startsWith("begun ")) {
+        holder.process.begun_ticks = ::strtoull(value.cStr(), nullptr, 10);
+      }
+      if (line.startsWith("since ")) {
+        double since_s = ::strtod(value.cStr(), nullptr);
+        if (since_s >= 0 && since_s < TIME_MAX_S) holder.since_s = since_s;
+      }
+      if (line.startsWith("job ")) holder.slurmJob = kj::str(value);
+      if (line == IN_BACKGROUND) holder.isInBackground = true;
+      if (line == BY_HAND) holder.startsNoRoles = true;
+      if (line == OF_SWEEP) holder.isSweep = true;
+      if (line == REPEATS_MEMBERS) holder.repeatsMembers = true;
+      if (line == RELEASED) holder.hasReleased = true;
+      if (line.startsWith("exit ")) holder.exitCode = ::atoi(value.cStr());
+    } else {
+      return holder;
+    }
+  }
+}
+
+kj::Maybe<int> lastExitCodeOf(const RunFolder& folder) {
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) return holder->exitCode;
+  return nullptr;
+}
+
+HeldRunFolder::HeldRunFolder(RunFolder ownFolder)
+    : folder(kj::mv(ownFolder)), lock(lockOrFail(folder)) {}
+
+HeldRunFolder::HeldRunFolder(RunFolder folder, RunLock lock)
+    : folder(kj::mv(folder)), lock(kj::mv(lock)) {}
+
+void HeldRunFolder::empty() const {
+  emptyRunFolder(folder);
+}
+
+}  // namespace runner

@@ -1,0 +1,104 @@
+// runner/logs/run_lock.h: the lock of a run's folder. One process at a time works there, and others
+// see which one it is.
+#pragma once
+
+#include <kj/common.h>
+#include <kj/io.h>
+#include <kj/string.h>
+
+#include "runner/logs/run_folder.h"
+#include "runner/system/process_identity.h"
+
+namespace runner {
+
+// The lock of a run's folder, from when it was taken until the destructor, or until the process
+// ends. The note functions leave notes for other processes, and ignore write errors.
+class RunLock {
+public:
+  RunLock(RunLock&&) = default;
+  RunLock& operator=(RunLock&&) = delete;
+  ~RunLock() noexcept;
+  KJ_DISALLOW_COPY(RunLock);
+
+  // The holder writes what it says to RunFolder::output().
+  void noteBackground() const;
+  // The holder starts no roles.
+  void noteByHand() const;
+  // The run belongs to the holder's sweep.
+  void noteSweep() const;
+  // The run repeats the losses and joins of workers of another one.
+  void noteRepeatsMembers() const;
+  // How the holder ends.
+  void noteExit(int code) const;
+  // The holder was interrupted, if a signal ends it: see runner/system/interrupts.h.
+  void noteInterrupts() const;
+
+private:
+  friend kj::Maybe<RunLock> lockOf(const RunFolder& folder);
+  friend kj::Maybe<RunLock> lockIfPossible(const RunFolder& folder);
+
+  RunLock(kj::AutoCloseFd fd, bool isOnlyWritten);
+
+  kj::AutoCloseFd fd;
+  bool isOnlyWritten;  // the file system has no locks
+};
+
+// Takes the lock of `folder`, and makes the folder if necessary. Null if another process, or
+// another RunLock of this one, has the lock. Throws with path, cause and way out: UNIMPLEMENTED if
+// the file system has no locks.
+kj::Maybe<RunLock> lockOf(const RunFolder& folder);
+
+// Does the same on a file system with locks. On one without (Lustre without its mount option
+// `flock`), looks at what the last holder has written to the lock file: see isHeld(). Also warns,
+// because two processes that take the lock in the same moment both get it.
+kj::Maybe<RunLock> lockIfPossible(const RunFolder& folder);
+
+// Whether another process, or another RunLock of this one, has that lock now. Changes nothing in
+// the folder. On a file system without locks: whether the last holder still exists. A process of
+// another machine exists there until it has noted that it ends, unless this process belongs to the
+// same job of Slurm: a job whose node was lost begins again.
+bool isHeld(const RunFolder& folder);
+
+// Returns who has that lock, for messages: "process 4711", with " on node2" if that is another
+// machine, or "another process" if it is not known.
+kj::String holderOf(const RunFolder& folder);
+
+// Throws that this process works in `folder`, and how to end it.
+[[noreturn]] void refuseHeld(const RunFolder& folder);
+
+// The process that has the lock of a folder, or had it last.
+struct LockHolder {
+  ProcessIdentity process;
+  double since_s = 0;           // since 1970
+  kj::String slurmJob;          // in which it runs. Empty if there is none
+  bool isInBackground = false;  // it writes what it says to RunFolder::output()
+  bool startsNoRoles = false;   // it is a coordinator that was started by hand
+  bool isSweep = false;         // it works on a sweep, and this folder has one of its runs
+  bool repeatsMembers = false;  // the run repeats the losses and joins of workers of another one
+  bool hasReleased = false;     // noted only on a file system without locks
+  kj::Maybe<int> exitCode;      // null until noteExit()
+};
+// Reads which process has the lock, or had it last, from what it wrote to the lock file. Null if
+// nobody ever had the lock, or wrote nothing (a full disk). Only isHeld() tells whether it has the
+// lock now.
+kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder);
+
+// Returns the exit code that the process has noted. Null if it still works, or was killed.
+kj::Maybe<int> lastExitCodeOf(const RunFolder& folder);
+
+// A folder of which this process has the lock.
+class HeldRunFolder {
+public:
+  // Takes the lock as lockIfPossible() does. Throws as refuseHeld() does if another process has it.
+  explicit HeldRunFolder(RunFolder folder);
+  HeldRunFolder(RunFolder folder, RunLock lock);
+
+  const RunFolder folder;
+  const RunLock lock;
+
+  // Removes the files that a run has written there, and nothing else. Keeps output() and
+  // messages(), because this process may be writing to them.
+  void empty() const;
+};
+
+}  // namespace runner
