@@ -18,9 +18,14 @@ void mark(kj::ArrayPtr<StagedUnit> units) {
     bool isGelu =
         unit.is<Activation>() && unit.node->op.get<Activation>().function == Activation::GELU;
     unit.recomputed = unit.is<BatchNorm>() || isGelu || unit.is<Concat>();
-    // Otherwise chains of batch norms over concats would be recomputed from their beginning each
-    // time.
+    // Otherwise chains of batch norms over concats, or of concats, would be recomputed from their
+    // beginning each time.
     if (unit.is<BatchNorm>() || isGelu) units[unit.inputs[0]].recomputed = false;
+    if (unit.is<Concat>()) {
+      for (UnitId input: unit.inputs) {
+        if (units[input].is<Concat>()) units[input].recomputed = false;
+      }
+    }
     if (unit.is<BatchNorm>()) {
       auto& before = units[unit.inputs[0]];
       before.biasIsInert = before.is<Conv2d>() && before.node->op.get<Conv2d>().bias &&

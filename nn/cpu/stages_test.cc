@@ -82,6 +82,19 @@ TEST_CASE("stages: only the bias of a layer that nothing but a batch norm reads 
   }
 }
 
+TEST_CASE("stages: a concat is stored if a batch norm or another concat reads it") {
+  Net net({3, 8, 8});
+  auto a = net.conv(0), b = net.conv(0);
+  auto first = net.add(Concat{}, {a, b});
+  auto second = net.add(Concat{}, {first, net.conv(first)});
+  auto third = net.add(Concat{}, {second, net.norm(second)});
+  Graph graph = net.builder.finish(net.dense(third), {});
+  auto stages = stagesOf(graph, Phase::TRAIN);
+  for (auto& unit: stages.units) {
+    if (unit.is<Concat>()) CHECK(unit.recomputed == (unit.node == &graph.nodes[third]));
+  }
+}
+
 TEST_CASE("stages: validation folds batch norms into convolutions, and has one stage per segment") {
   Net net({3, 8, 8});
   auto x = net.relu(net.norm(net.conv(0)));

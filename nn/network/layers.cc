@@ -13,8 +13,6 @@ constexpr configs::IntegerLimits CHANNELS = {.atLeast = 1, .atMost = 1 << 24};
 constexpr configs::IntegerLimits SIDE = {.atLeast = 1, .atMost = 4096};
 constexpr configs::IntegerLimits PAD = {.atLeast = 0, .atMost = 4096};
 constexpr configs::IntegerLimits TIMES = {.atLeast = 1, .atMost = 1000};
-// Far more than any network has, but still built quickly.
-constexpr uint64_t UNROLLED_MAX = 100000;
 
 constexpr configs::Word<Activation::Function> ACTIVATIONS[] = {
     {"relu", "max(x, 0).", Activation::RELU},
@@ -96,8 +94,8 @@ Layer readDense(configs::Reader& reader) {
 
 Layer readBatchNorm(configs::Reader& reader) {
   BatchNormLayer norm;
-  norm.epsilon = reader.maybeReal(
-      "epsilon", "Added to the variance. Default: as `model.conventions` says.", {.above = 0});
+  norm.epsilon = reader.maybeReal("epsilon",
+      "Added to the variance. Default: as `model.conventions` says.", {.atLeast = 1e-30});
   norm.momentum = reader.maybeReal("momentum",
       "Share of the old moving statistics that each step keeps. Default: as `model.conventions` "
       "says.",
@@ -207,25 +205,6 @@ Layer readResidual(configs::Reader& reader) {
   result.shortcut = readList(
       reader, "shortcut", "The layers on the shortcut. Default: the input is added unchanged.");
   return make(reader, kj::mv(result));
-}
-
-// Nodes that `layers` unroll to, or a little fewer.
-uint64_t unrolled(kj::ArrayPtr<const Layer> layers) {
-  uint64_t nodes = 0;
-  for (auto& layer: layers) {
-    KJ_IF_MAYBE(branches, layer.content.tryGet<BranchesLayer>()) {
-      for (auto& branch: branches->branches) nodes += unrolled(branch);
-    }
-    KJ_IF_MAYBE(residual, layer.content.tryGet<ResidualLayer>()) {
-      nodes += unrolled(residual->layers) + unrolled(residual->shortcut);
-    }
-    KJ_IF_MAYBE(repeat, layer.content.tryGet<RepeatLayer>()) {
-      nodes += repeat->times * unrolled(repeat->layers);
-    } else {
-      nodes++;
-    }
-  }
-  return nodes;
 }
 
 Layer readRepeat(configs::Reader& reader) {
@@ -359,6 +338,24 @@ private:
 }  // namespace
 
 constinit const kj::ArrayPtr<const configs::Kind<Layer>> LAYERS = ROWS;
+
+uint64_t unrolled(kj::ArrayPtr<const Layer> layers) {
+  uint64_t nodes = 0;
+  for (auto& layer: layers) {
+    KJ_IF_MAYBE(branches, layer.content.tryGet<BranchesLayer>()) {
+      for (auto& branch: branches->branches) nodes += unrolled(branch);
+    }
+    KJ_IF_MAYBE(residual, layer.content.tryGet<ResidualLayer>()) {
+      nodes += unrolled(residual->layers) + unrolled(residual->shortcut);
+    }
+    KJ_IF_MAYBE(repeat, layer.content.tryGet<RepeatLayer>()) {
+      nodes += repeat->times * unrolled(repeat->layers);
+    } else {
+      nodes++;
+    }
+  }
+  return nodes;
+}
 
 NodeId addLayers(GraphBuilder& builder, kj::ArrayPtr<const Layer> layers, NodeId input,
     const Conventions& conventions) {

@@ -60,6 +60,12 @@ struct Layer {
 
 extern const kj::ArrayPtr<const configs::Kind<Layer>> LAYERS;
 
+// The most nodes that the layers of a file may unroll to: far more than any network has, but still
+// built quickly.
+constexpr uint64_t UNROLLED_MAX = 100000;
+// Returns how many nodes `layers` unroll to, or a little fewer.
+uint64_t unrolled(kj::ArrayPtr<const Layer> layers);
+
 // Adds `layers` to the graph as nodes over the node `input`. Returns the last node, or `input` if
 // there are no layers. Branches come in the order of the file, then the node that joins them. The
 // n-th copy of a named layer under `repeat` is called name_n, counted from 1.

@@ -63,6 +63,14 @@ ModelConfig ModelConfig::read(configs::Reader& reader) {
         LAYERS);
     if (isWritten && layers.size() == 0)
       reader.error("layers", "`layers` needs at least one layer");
+    auto nodes = unrolled(layers);
+    if (nodes > UNROLLED_MAX) {
+      reader.error("layers",
+          kj::str(
+              "`layers` unroll to ", nodes, " layers, and at most ", UNROLLED_MAX, " are allowed"),
+          "make the `times` of a `repeat` smaller");
+      layers = nullptr;
+    }
     config.network = kj::mv(layers);
     config.span = reader.span("layers");
   }

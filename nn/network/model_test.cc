@@ -285,6 +285,20 @@ layers = [{ kind = "repeat", times = 1000, layers = [{ kind = "relu" }] }]
       "x.toml:4:9: error: `repeat` unrolls to 1000000 layers, and at most 100000 are allowed"));
 }
 
+TEST_CASE("Model: repeats that are too large together are refused before they are unrolled") {
+  Built model(R"(
+[[layers]]
+kind = "repeat"
+times = 1000
+layers = [{ kind = "repeat", times = 60, layers = [{ kind = "relu" }] }]
+[[layers]]
+kind = "repeat"
+times = 1000
+layers = [{ kind = "repeat", times = 60, layers = [{ kind = "relu" }] }]
+)");
+  CHECK(model.reports("`layers` unroll to 120000 layers, and at most 100000 are allowed"));
+}
+
 TEST_CASE("Model: refuses a name of a repeat, which would have no effect") {
   Built model(R"(
 [[layers]]

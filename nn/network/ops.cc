@@ -58,7 +58,8 @@ kj::Maybe<kj::String> poolMisfit(const Pool& pool, Shape x) {
     return kj::str("with kernel ", pool.kernel, ", stride ", pool.stride, " and pad ", pool.pad,
         " a window lies outside of the ", x.height, "×", x.width, " input");
   }
-  return nullptr;
+  // Padding may make the output larger than the input.
+  return tooLarge("an output", x.channels, poolSide(pool, x.height), poolSide(pool, x.width));
 }
 
 kj::Maybe<kj::String> concatMisfit(kj::ArrayPtr<const Shape> inputs) {

@@ -67,6 +67,8 @@ TEST_CASE("Ops: misfit() returns a sentence with the shapes") {
 TEST_CASE("Ops: a weight or an output of more than 2^31 - 1 values is a misfit") {
   CHECK(misfitOf(Dense{1 << 24, true}, {1 << 24, 1, 1}) ==
         "a weight of 16777216×16777216×1 is too large: at most 2147483647 values");
+  CHECK(misfitOf(Pool{Pool::AVERAGE, 4096, 1, 4095, Pool::FLOOR}, {128, 28, 28}) ==
+        "an output of 128×4123×4123 is too large: at most 2147483647 values");
   CHECK(misfitOf(Conv2d{1 << 24, 4096, 1, 4096, true}, {1 << 24, 1, 1}) != "fits");
   CHECK(misfitOf(Conv2d{1 << 24, 1, 1, 0, true}, {1, 64, 64}) != "fits");
 }

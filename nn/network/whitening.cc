@@ -5,6 +5,8 @@
 #include <Eigen/Eigenvalues>
 #include <cmath>
 
+#include "configs/language/failure.h"
+
 namespace nn {
 namespace {
 
@@ -41,7 +43,10 @@ void whiten(kj::ArrayPtr<const float> images, Shape shape, uint kernel, double e
 
   // The eigenvalues are in ascending order.
   Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(secondMoments(images, shape, kernel));
-  KJ_ASSERT(solver.info() == Eigen::Success, "the patches' second moments have no eigenvalues");
+  if (solver.info() != Eigen::Success) {
+    configs::fail("`whitening` cannot compute filters, because the values of the images are too ",
+        "large or not finite; check data.augment.scale, mean and deviation");
+  }
   for (uint filter = 0; filter < size; ++filter) {
     auto vector = solver.eigenvectors().col(size - 1 - filter);
     double value = kj::max(solver.eigenvalues()[size - 1 - filter], 0.0);

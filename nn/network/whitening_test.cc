@@ -82,6 +82,14 @@ TEST_CASE("Whitening: the second half of the filters are the negatives, and sign
   }
 }
 
+TEST_CASE("Whitening: images whose values are not finite are refused in a plain sentence") {
+  auto images = smoothImages();
+  images[0] = INFINITY;
+  auto filters = kj::heapArray<float>(2 * VALUES * VALUES);
+  CHECK_THROWS_WITH(whiten(images, SHAPE, KERNEL, 1e-12, filters),
+      doctest::Contains("the values of the images are too large or not finite"));
+}
+
 TEST_CASE("Whitening: epsilon bounds filters for directions that never occur") {
   // All pixels of an image are equal: one direction has all the moment, 3² · VALUES.
   auto images = kj::heapArray<float>(IMAGES * SHAPE.size());

@@ -101,10 +101,17 @@ uint64_t ModelFacts::steps(
 }
 
 uint ModelFacts::epochs(const Experiment& experiment) const {
-  uint epoch = 1;
   uint64_t all = steps(experiment);
-  while (stepsIn(epoch, experiment, passLength) < all) epoch++;
-  return epoch;
+  auto areEnough = [&](uint epochs) { return stepsIn(epochs, experiment, passLength) >= all; };
+  uint enough = 1;
+  while (!areEnough(enough)) enough *= 2;
+  // A run with train.early_stop may have a bound of a billion epochs.
+  uint tooFew = enough / 2;
+  while (enough - tooFew > 1) {
+    uint middle = tooFew + (enough - tooFew) / 2;
+    (areEnough(middle) ? enough : tooFew) = middle;
+  }
+  return enough;
 }
 
 uint64_t ModelFacts::stepsUntilEndOf(

@@ -39,6 +39,13 @@ TEST_CASE("ModelFacts: the earlier limit of steps and epochs ends the run") {
   CHECK(epochs.epochs == 1);
 }
 
+TEST_CASE("ModelFacts: many steps have as many epochs as they need") {
+  Course course({"train.epochs=1000000", "train.steps=100000000"});
+  // 60,000 / 128 is 468.75, so 4 epochs have 1875 steps.
+  CHECK(course.epochs == 213334);
+  CHECK(course.lastEpochSteps == 157);
+}
+
 TEST_CASE("ModelFacts: a run that ends with an epoch has no empty epoch after it") {
   Course course({"train.steps=468"});
   CHECK(course.steps == 468);

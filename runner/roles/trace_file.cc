@@ -213,7 +213,8 @@ kj::Array<uint64_t> stepsOfPushes(const Experiment& experiment, const ModelFacts
   // The end of an epoch also ends an incomplete block.
   kj::Vector<uint64_t> steps;
   uint64_t begin = 0;
-  for (uint epoch = 1; epoch <= facts.epochs(experiment); epoch++) {
+  uint epochs = facts.epochs(experiment);
+  for (uint epoch = 1; epoch <= epochs; epoch++) {
     uint64_t end = facts.stepsUntilEndOf(epoch, experiment);
     for (; begin < end; begin = steps.back() + 1) {
       steps.add(kj::min(begin + block, end) - 1);
