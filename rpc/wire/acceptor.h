@@ -16,7 +16,7 @@ namespace rpc {
 struct StrangerLimits {
   // The most strangers that are connected at a time. The default leaves most of the process's file
   // descriptors to the job. If the process accepts connections at many sockets, they are fewer: its
-  // sockets together leave half of the descriptors to the job.
+  // sockets together leave about half of the descriptors to the job.
   uint connections = defaultConnections();
   // How long a stranger may take for its proof, in this process's RunningTime.
   kj::Duration patience = 5 * kj::SECONDS;

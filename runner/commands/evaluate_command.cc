@@ -3,6 +3,7 @@
 #include <kj/map.h>
 
 #include "configs/language/failure.h"
+#include "configs/language/warning.h"
 #include "io/datasets/datasets.h"
 #include "io/images/pixels.h"
 #include "io/paths.h"
@@ -14,6 +15,7 @@
 #include "runner/report/class_report.h"
 #include "runner/report/contact_sheet.h"
 #include "runner/system/files.h"
+#include "runner/system/reason.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
 #include "runner/tables/terminal_table.h"
@@ -296,7 +298,12 @@ kj::String EvaluateCommand::judgeFolder(TrainedModel& model, Judgement& judgemen
   show = [files = kj::mv(files)](uint64_t number) -> Shown {
     constexpr size_t BYTES_MAX = size_t(1) << 28;
     auto& path = files[number].path;
-    return {thumbnailOf(io::readFile(path, BYTES_MAX)), kj::str(path)};
+    kj::Array<kj::byte> jpeg;
+    auto shrink = [&]() { jpeg = thumbnailOf(io::readFile(path, BYTES_MAX)); };
+    KJ_IF_MAYBE(e, kj::runCatchingExceptions(shrink)) {
+      configs::warn(kj::str("evaluation.html cannot show ", path, ", which ", reasonOf(*e)));
+    }
+    return {kj::mv(jpeg), kj::str(path)};
   };
   return kj::str(counted(judgement.sums.images, "image"), " of ", data);
 }

@@ -170,15 +170,26 @@ bool prepareGivenFolder(
   commandLine.endWith(OK);
 }
 
+// Throws that another process works on the run in `folder`.
+[[noreturn]] void refuseHeldRun(const RunFolder& folder) {
+  refuseHeld(folder, kj::str("end it with `runner stop ", folder.path, "`"));
+}
+
+// Returns the lock of the folder of a run or a sweep. Null if another process has it. Processes
+// that share a sweep need a file system with locks.
+kj::Maybe<RunLock> lockOfRunOrSweep(const RunFolder& folder, bool isOfSweep) {
+  return isOfSweep ? lockOf(folder) : lockIfPossible(folder);
+}
+
 // Returns the lock of `folder`. From now on, the output of this process goes to files there.
 RunLock lockInBackground(const RunFolder& folder, bool isOfSweep, Background& background) {
-  auto taken = lockIfPossible(folder);
+  auto taken = lockOfRunOrSweep(folder, isOfSweep);
   KJ_IF_MAYBE(lock, taken) {
     lock->noteBackground();
     background.ready(folder.output());
     return kj::mv(*lock);
   }
-  if (!isOfSweep) refuseHeld(folder);
+  if (!isOfSweep) refuseHeldRun(folder);
   configs::fail(holderOf(folder), " works on the sweep in ", folder.path,
       " already. `runner attach ", folder.path, "` follows it, and without --detach this command ",
       "shares its work");
@@ -323,7 +334,8 @@ kj::Maybe<kj::String> RunCommand::prepare(LoadedRuns& all) {
 
 kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
   if (options.resumes) refuseQueued(RunFolder{kj::str(folderPath)});
-  auto own = kj::heap<HeldRunFolder>(RunFolder{kj::str(folderPath)});
+  auto own = kj::heap<HeldRunFolder>(
+      RunFolder{kj::str(folderPath)}, "choose another folder with --folder");
   auto& held = *own;
   commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
   // Signals are handled here until an event loop captures them, because importing the data takes
@@ -349,7 +361,7 @@ void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder,
   if (options.resumes) {
     // Taking the lock also removes the record of how the run ended before, because it is waiting
     // now.
-    if (lockIfPossible(folder) == nullptr) refuseHeld(folder);
+    if (lockIfPossible(folder) == nullptr) refuseHeldRun(folder);
     forgetSlurmJob(folder);
   }
   runInQueue(loaded, folder, detach, course, commandLine);
@@ -360,9 +372,9 @@ kj::Maybe<RunLock> RunCommand::takeLock(
   KJ_IF_MAYBE(own, background) return lockInBackground(folder, isOfSweep, *own);
   // The lock shows other commands that the run is in progress. Several processes may work on a
   // sweep: the first one has its lock.
-  auto lock = lockIfPossible(folder);
+  auto lock = lockOfRunOrSweep(folder, isOfSweep);
   // Two processes would write the same files.
-  if (options.resumes && lock == nullptr) refuseHeld(folder);
+  if (options.resumes && lock == nullptr) refuseHeldRun(folder);
   return lock;
 }
 

@@ -27,6 +27,7 @@ void refuseQueued(const RunFolder& folder) {
             ". `runner attach ", folder.path, "` follows it, and `runner stop ", folder.path,
             "` ends it");
       }
+      noteSlurmJobIsOver(folder, *id);
     } else if (isHeld(folder) || lastExitCodeOf(folder) == nullptr) {
       configs::fail("squeue does not answer, so the state of job ", *id, ", which works on ",
           folder.path, ", is not known. Run this command where Slurm is, or remove ",

@@ -29,15 +29,13 @@ kj::Maybe<kj::AutoCloseFd> launcherOf(const RunFolder& folder) {
     auto found = process.open();
     if (found != nullptr || !isHeld(folder)) return found;
     if (process.boot.size() == 0) {
-      configs::fail(folder.path, " belongs to process ", process.pid,
-          ", which runs without /proc, ", "so this command cannot identify it. `kill ", process.pid,
-          "` ends it on its machine");
+      configs::fail(folder.path, " belongs to ", holderOf(folder), ", which this command cannot ",
+          "identify (its machine has no /proc). `kill ", process.pid, "` ends it there");
     }
-    auto where = process.isHere()           ? "in another container of this machine"_kj
-                 : process.host.size() == 0 ? "on another machine"_kj
-                                            : process.host.asPtr();
-    configs::fail(folder.path, " belongs to process ", process.pid, process.isHere() ? "" : " on ",
-        where, ". Run this command there: `runner stop ", folder.path, "`");
+    configs::fail(folder.path, " belongs to ", holderOf(folder),
+        process.isHere() ? " in another container of this machine" : "",
+        ". Run this command there: `runner stop ", folder.path, "`. If the process was killed, ",
+        "and the file system has no locks, remove ", folder.path, "/.lock");
   }
   configs::fail("it is not known which process works on ", folder.path,
       ", because its lock file could not be written (is the disk full?). End it in its terminal");
@@ -89,7 +87,10 @@ bool cancelJobOf(const RunFolder& folder) {
     SlurmQueue queue(io);
     auto ids = kj::arr(kj::mv(*job));
     KJ_IF_MAYBE(found, queue.look(ids).wait(io.waitScope)) {
-      if (found->size() == 0 || (*found)[0].isOver()) return false;
+      if (found->size() == 0 || (*found)[0].isOver()) {
+        noteSlurmJobIsOver(folder, ids[0]);
+        return false;
+      }
       queue.cancel(kj::mv(ids)).wait(io.waitScope);
       return true;
     }

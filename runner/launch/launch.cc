@@ -59,12 +59,23 @@ kj::Promise<Outcome> Launch::run() {
       })
       .then([this]() -> Outcome {
         view.end();
-        endSaving();
-        tasks = nullptr;
-        members.clear();
+        endRoles();
         KJ_IF_MAYBE(f, failure) return {.failure = kj::str(f->reason)};
         return {.weightsSha256 = kj::mv(view.weightsSha256)};
       });
+}
+
+Launch::~Launch() noexcept(false) {
+  endRoles();
+}
+
+void Launch::endRoles() {
+  endSaving();
+  tasks = nullptr;
+  // The coordinator ends first. Otherwise it would record that it loses the others, as if they had
+  // failed.
+  if (members.size() > 0) members[0]->process = nullptr;
+  members.clear();
 }
 
 kj::Promise<void> Launch::save() {

@@ -27,7 +27,7 @@ public:
   Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher,
       kj::Maybe<const RunFolder&> folder = nullptr, bool repeatsMembers = false);
 
-  ~Launch() noexcept(false) { endSaving(); }
+  ~Launch() noexcept(false);
 
   // Asks the coordinator to save the run. Resolves when the checkpoint is on disk, when it is known
   // that there will be none, when the launch is destroyed, or after 4 s.
@@ -95,6 +95,8 @@ private:
   void startRoles(Event::Listening::Reader listening);
   // Resolves what save() has returned.
   void endSaving();
+  // Ends the processes of all roles.
+  void endRoles();
   void fail(Failure failure);
   void taskFailed(kj::Exception&& exception) override;
   // Fails the run if the coordinator is silent, if a role is stopped before it joined (so that the

@@ -14,6 +14,7 @@
 #include "runner/system/files.h"
 #include "runner/system/line_stream.h"
 #include "runner/system/reason.h"
+#include "runner/system/slurm_job.h"
 
 namespace runner {
 
@@ -57,23 +58,13 @@ kj::String reasonIn(kj::ArrayPtr<const kj::String> errors) {
   return kj::strArray(sentences, "; ");
 }
 
-// Returns the job of Slurm, or the task of an array, that this process belongs to. Null outside of
-// Slurm.
-kj::Maybe<kj::String> ownSlurmJob() {
-  auto array = ::getenv("SLURM_ARRAY_JOB_ID"), task = ::getenv("SLURM_ARRAY_TASK_ID");
-  if (array != nullptr && task != nullptr) return kj::str(array, "_", task);
-  auto job = ::getenv("SLURM_JOB_ID");
-  if (job == nullptr) return nullptr;
-  return kj::str(job);
-}
-
 // Returns the job array of the task "17_3": "17". Returns the id of any other job unchanged.
 kj::String arrayOf(kj::StringPtr id) {
   return kj::str(id.slice(0, id.findFirst('_').orDefault(id.size())));
 }
 
-// Whether the events of the run say how it ended. Without locks in the file system, nothing else
-// does.
+// Whether the events of the run say how it ended. The process may have been killed before it could
+// note an exit code.
 bool hasEnding(const RunFolder& folder) {
   auto state = RunRecord::UNFINISHED;
   // A run that failed early has no events.

@@ -15,6 +15,7 @@
 #include "runner/system/command_line.h"
 #include "runner/system/files.h"
 #include "runner/system/interrupts.h"
+#include "runner/system/slurm_job.h"
 
 namespace runner {
 
@@ -31,17 +32,11 @@ constexpr kj::StringPtr OF_SWEEP = "for a sweep"_kj;
 constexpr kj::StringPtr REPEATS_MEMBERS = "repeats members"_kj;
 constexpr kj::StringPtr RELEASED = "released"_kj;
 
-// Appends lines to a lock file. On a full disk the lock holds without them.
+// Appends lines to a lock file. On a full disk, a lock of the file system holds without them.
 void note(int fd, kj::StringPtr lines) {
   auto text = kj::str(lines, "\n");
   auto end = ::lseek(fd, 0, SEEK_END);
   if (end >= 0) (void)!::pwrite(fd, text.begin(), text.size(), end);
-}
-
-// Returns the job of Slurm in which this process runs. Empty if there is none.
-kj::StringPtr slurmJob() {
-  auto job = ::getenv("SLURM_JOB_ID");
-  return job == nullptr ? "" : job;
 }
 
 // Replaces the lines of the last holder by those of this process.
@@ -50,7 +45,8 @@ void noteHolder(int fd) {
   double now_s = (kj::systemPreciseCalendarClock().now() - kj::UNIX_EPOCH) / kj::MILLISECONDS / 1e3;
   (void)!::ftruncate(fd, 0);
   note(fd, kj::str(own.pid, "\nhost ", own.host, "\nboot ", own.boot, "\nbegun ", own.begun_ticks,
-               "\nsince ", now_s, "\njob ", slurmJob()));
+               "\nsince ", now_s, "\njob ", ownSlurmJob().orDefault(nullptr), "\nrestarts ",
+               ownSlurmRestarts()));
 }
 
 kj::AutoCloseFd openLockFile(const RunFolder& folder) {
@@ -75,9 +71,15 @@ Flock takeFlock(int fd, int operation) {
 bool exists(const LockHolder& holder) {
   if (holder.exitCode != nullptr || holder.hasReleased) return false;
   auto& process = holder.process;
-  if (process.isHere()) return process.open() != nullptr;
-  // Slurm puts a job whose node was lost back into the queue.
-  if (holder.slurmJob.size() > 0 && holder.slurmJob == slurmJob()) return false;
+  if (process.isHere()) {
+    // A zombie has ended, but can still be opened.
+    KJ_IF_MAYBE(there, process.open()) return !waitForEnd(*there, 0);
+    return false;
+  }
+  // Slurm starts a job whose node was lost again.
+  KJ_IF_MAYBE(job, ownSlurmJob()) {
+    if (holder.slurmJob == *job && holder.slurmRestarts < ownSlurmRestarts()) return false;
+  }
   // This machine may have been restarted since.
   return process.host != ProcessIdentity::of(::getpid()).host;
 }
@@ -87,9 +89,9 @@ bool hasExistingHolder(const RunFolder& folder) {
   return false;
 }
 
-RunLock lockOrFail(const RunFolder& folder) {
+RunLock lockOrFail(const RunFolder& folder, kj::StringPtr wayOut) {
   KJ_IF_MAYBE(lock, lockIfPossible(folder)) return kj::mv(*lock);
-  refuseHeld(folder);
+  refuseHeld(folder, wayOut);
 }
 
 }  // namespace
@@ -152,9 +154,13 @@ kj::Maybe<RunLock> lockIfPossible(const RunFolder& folder) {
     if (e->getType() != kj::Exception::Type::UNIMPLEMENTED) kj::throwFatalException(kj::mv(*e));
     configs::warn(kj::str("the file system of ", folder.path, " has no locks, so what ",
         lockFile(folder), " says decides whether a process works there. Do not start two commands ",
-        "there in the same moment. If that process was lost with its machine, remove the file"));
+        "there in the same moment. If that process is on another machine and was killed, remove ",
+        "the file"));
     if (hasExistingHolder(folder)) return nullptr;
     lock = RunLock(openLockFile(folder), true);
+    if (!hasExistingHolder(folder)) {
+      configs::fail("cannot write ", lockFile(folder), " (is the disk full?); ", otherRuns());
+    }
   }
   return lock;
 }
@@ -177,9 +183,19 @@ kj::String holderOf(const RunFolder& folder) {
   return kj::str("another process");
 }
 
-void refuseHeld(const RunFolder& folder) {
-  configs::fail(holderOf(folder), " works in ", folder.path,
-      "; wait until it has ended, or end it with `runner stop ", folder.path, "`");
+void refuseHeld(const RunFolder& folder, kj::StringPtr wayOut) {
+  configs::fail(
+      holderOf(folder), " works in ", folder.path, "; wait until it has ended, or ", wayOut);
+}
+
+void noteSlurmJobIsOver(const RunFolder& folder, kj::StringPtr job) {
+  KJ_IF_MAYBE(holder, lastHolderOf(folder)) {
+    if (holder->slurmJob != job) return;
+    int raw = ::open(lockFile(folder).cStr(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    if (raw < 0) return;
+    kj::AutoCloseFd fd(raw);
+    note(fd, RELEASED);
+  }
 }
 
 kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {
@@ -206,6 +222,7 @@ kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {
         if (since_s >= 0 && since_s < TIME_MAX_S) holder.since_s = since_s;
       }
       if (line.startsWith("job ")) holder.slurmJob = kj::str(value);
+      if (line.startsWith("restarts ")) holder.slurmRestarts = ::strtoul(value.cStr(), nullptr, 10);
       if (line == IN_BACKGROUND) holder.isInBackground = true;
       if (line == BY_HAND) holder.startsNoRoles = true;
       if (line == OF_SWEEP) holder.isSweep = true;
@@ -223,8 +240,8 @@ kj::Maybe<int> lastExitCodeOf(const RunFolder& folder) {
   return nullptr;
 }
 
-HeldRunFolder::HeldRunFolder(RunFolder ownFolder)
-    : folder(kj::mv(ownFolder)), lock(lockOrFail(folder)) {}
+HeldRunFolder::HeldRunFolder(RunFolder ownFolder, kj::StringPtr wayOut)
+    : folder(kj::mv(ownFolder)), lock(lockOrFail(folder, wayOut)) {}
 
 HeldRunFolder::HeldRunFolder(RunFolder folder, RunLock lock)
     : folder(kj::mv(folder)), lock(kj::mv(lock)) {}

@@ -55,22 +55,27 @@ kj::Maybe<RunLock> lockIfPossible(const RunFolder& folder);
 
 // Whether another process, or another RunLock of this one, has that lock now. Changes nothing in
 // the folder. On a file system without locks: whether the last holder still exists. A process of
-// another machine exists there until it has noted that it ends, unless this process belongs to the
-// same job of Slurm: a job whose node was lost begins again.
+// another machine exists there until it has noted that it ends, or noteSlurmJobIsOver() has. It
+// also counts as gone if Slurm has started its job again, and this process belongs to that job.
 bool isHeld(const RunFolder& folder);
 
 // Returns who has that lock, for messages: "process 4711", with " on node2" if that is another
 // machine, or "another process" if it is not known.
 kj::String holderOf(const RunFolder& folder);
 
-// Throws that this process works in `folder`, and how to end it.
-[[noreturn]] void refuseHeld(const RunFolder& folder);
+// Throws that this process works in `folder`. `wayOut` says what else the user may do.
+[[noreturn]] void refuseHeld(const RunFolder& folder, kj::StringPtr wayOut);
+
+// Notes that the job of Slurm in which the last holder ran is over: see isHeld(). Has no effect if
+// it ran in another job, or if the file system has locks. Ignores errors.
+void noteSlurmJobIsOver(const RunFolder& folder, kj::StringPtr job);
 
 // The process that has the lock of a folder, or had it last.
 struct LockHolder {
   ProcessIdentity process;
   double since_s = 0;           // since 1970
-  kj::String slurmJob;          // in which it runs. Empty if there is none
+  kj::String slurmJob;          // in which it runs: see ownSlurmJob(). Empty if there is none
+  uint slurmRestarts = 0;       // how often Slurm had started that job again
   bool isInBackground = false;  // it writes what it says to RunFolder::output()
   bool startsNoRoles = false;   // it is a coordinator that was started by hand
   bool isSweep = false;         // it works on a sweep, and this folder has one of its runs
@@ -89,8 +94,8 @@ kj::Maybe<int> lastExitCodeOf(const RunFolder& folder);
 // A folder of which this process has the lock.
 class HeldRunFolder {
 public:
-  // Takes the lock as lockIfPossible() does. Throws as refuseHeld() does if another process has it.
-  explicit HeldRunFolder(RunFolder folder);
+  // Takes the lock as lockIfPossible() does. Calls refuseHeld() if another process has it.
+  explicit HeldRunFolder(RunFolder folder, kj::StringPtr wayOut = otherRuns());
   HeldRunFolder(RunFolder folder, RunLock lock);
 
   const RunFolder folder;

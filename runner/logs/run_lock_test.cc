@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -139,9 +140,26 @@ TEST_CASE("lockIfPossible: without locks, a folder is held until its holder rele
     KJ_ASSERT(lockIfPossible(folder) == nullptr);
     // The job began again on this machine.
     ::setenv("SLURM_JOB_ID", "12", 1);
-    other("host node2\nboot b\nbegun 1\njob 11");
+    other("host node2\nboot b\nbegun 1\njob 12\nrestarts 0");
     KJ_ASSERT(isHeld(folder));
-    other("host node2\nboot b\nbegun 1\njob 12");
+    ::setenv("SLURM_RESTART_COUNT", "1", 1);
+    KJ_ASSERT(!isHeld(folder));
+    // Slurm says that the job is over.
+    other("host node2\nboot b\nbegun 1\njob 11\nrestarts 0");
+    KJ_ASSERT(isHeld(folder));
+    noteSlurmJobIsOver(folder, "12");
+    KJ_ASSERT(isHeld(folder));
+    noteSlurmJobIsOver(folder, "11");
+    KJ_ASSERT(!isHeld(folder));
+    // A zombie has ended.
+    auto zombie = ::fork();
+    if (zombie == 0) ::_exit(0);
+    siginfo_t about;
+    KJ_SYSCALL(::waitid(P_PID, zombie, &about, WEXITED | WNOWAIT));
+    auto its = ProcessIdentity::of(zombie);
+    KJ_ASSERT(its.open() != nullptr);
+    tests::writeFile(lock, kj::str(zombie, "\nhost ", its.host, "\nboot ", its.boot, "\nbegun ",
+                               its.begun_ticks, "\n"));
     KJ_ASSERT(!isHeld(folder));
     other("host node2\nboot b\nbegun 1\nexit 0");
     KJ_ASSERT(lockIfPossible(folder) != nullptr);

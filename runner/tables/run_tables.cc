@@ -250,17 +250,19 @@ TextTable stepTimesTable(Runs runs) {
     auto& record = run.record;
     KJ_IF_MAYBE(mean, meanStep(record)) {
       auto ms = [](double seconds) { return figureText(seconds * 1e3, 2); };
-      auto& last = record.epochRecords.back();
       double sum_s = mean->all_s();
       // Not every worker has made all steps of the run: workers may be replaced, join or leave.
-      double traffic = 0, steps = 0;
-      for (auto& link: record.links) traffic += link.pushed_bytes + link.pulled_bytes;
+      double pushed_bytes = 0, pulled_bytes = 0, steps = 0;
+      for (auto& link: record.links) {
+        pushed_bytes += link.pushed_bytes;
+        pulled_bytes += link.pulled_bytes;
+      }
       for (auto& wait: record.waits) steps += wait.steps;
       rows.add(labelled(runs, run.label,
           cells(ms(mean->read_s), ms(mean->forward_s), ms(mean->backward_s), ms(mean->push_s),
               ms(mean->pull_s), ms(sum_s), figureText(100 * mean->read_s / sum_s, 0),
-              bytesCell(last.pushed_bytes), bytesCell(last.pulled_bytes),
-              bytesCell(traffic / kj::max(1.0, steps)))));
+              bytesCell(pushed_bytes), bytesCell(pulled_bytes),
+              bytesCell((pushed_bytes + pulled_bytes) / kj::max(1.0, steps)))));
     }
   }
   return tableOf(kj::mv(header), kj::mv(rows));

@@ -90,7 +90,7 @@ TEST_CASE("stepTimesTable: has the five verbs in ms per step, and the traffic") 
   one[0].record.links = kj::mv(links);
   CHECK(formatTable(stepTimesTable(one), TableFormat::CSV) ==
         "read,forward,backward,push,pull,ms per step,% read,pushed,pulled,per step and "
-        "worker\n1.00,2.00,3.00,4.00,5.00,15.00,7,1.0 MiB,1.0 MiB,8.0 KiB\n");
+        "worker\n1.00,2.00,3.00,4.00,5.00,15.00,7,64.0 KiB,64.0 KiB,8.0 KiB\n");
 }
 
 }  // namespace

@@ -116,7 +116,8 @@ private:
       double excess = std::fabs(v - *o) - bound;
       // The difference of two decimal fractions is not exact: 0.75 - 0.7 is more than 0.05.
       constexpr double ROUNDING = 1e-12;
-      if (std::fabs(excess) <= ROUNDING * kj::max(1.0, std::fabs(v))) excess = 0;
+      if (std::isfinite(excess) && std::fabs(excess) <= ROUNDING * kj::max(1.0, std::fabs(v)))
+        excess = 0;
       add(excess, kj::str("within ", bound, " of ", whose, "'s ", shortest(*o, excess)));
     } else {
       add(NAN, kj::str("within ", bound, " of ", whose, "'s, which is not there"));

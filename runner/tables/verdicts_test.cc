@@ -88,6 +88,8 @@ TEST_CASE("judge: prints a narrow miss with enough digits to show it") {
 TEST_CASE("judge: a distance that equals the bound in decimal fractions meets it") {
   CHECK(judged("validation_accuracy = { within_of_first_epoch = 0.05 }", run(0.7, 0.75))
             .startsWith("+ "));
+  CHECK(judged("validation_accuracy = { within_of_first_epoch = 0.05 }", run(0.7, INFINITY))
+            .startsWith("- "));
 }
 
 TEST_CASE("judge: measures distances from epoch 1, and from the same epoch of the first run") {

@@ -61,7 +61,7 @@ TEST_CASE("a coordinator is refused in the folder of a run that still runs, or h
     CHECK(readFile(kj::str(folder, "/events.jsonl")) == events);
   };
   refuse(kj::str("process ", first->pid(), " works in ", folder, "; wait until it has ended, or ",
-      "end it with `runner stop ", folder, "`"));
+      "choose another folder with --folder"));
   first->kill(SIGKILL);
   first->wait();
   refuse(kj::str(folder, " holds a run already"));

@@ -251,6 +251,16 @@ Trained repeat(kj::StringPtr file, kj::StringPtr folder, Words settings) {
   return finished(ended, kj::str(runs, "/", stem, "/1"));
 }
 
+TEST_CASE("a run that is interrupted does not record its workers as lost") {
+  Run run(SHORT, {CONTINUES, "cluster.workers=3", "train.epochs=1000"});
+  REQUIRE(run.command.waitForOutput("Speed: "));
+  run.command.kill(SIGTERM);
+  CHECK(run.command.wait().exitCode == 130);
+  auto events = run.read("events.jsonl");
+  CHECK(contains(events, "\"interrupted\":{"));
+  CHECK_FALSE(contains(events, "\"membership\":{"));
+}
+
 TEST_CASE("a run that repeats the losses and joins of another run trains the same weights") {
   constexpr Loss LOSSES[] = {
       {"Epoch[0] Batch [60]"_kj, "worker"_kj, 0},
