@@ -43,6 +43,10 @@ public:
       configs::fail(tooSmall(work.records, sample.record, record, work.augmenter.shape.height));
     }
     auto problem = kj::runCatchingExceptions([&]() {
+      // A row has the same image in all views, so whether a record is bad must not depend on the
+      // part of it that a view needs.
+      bool leavesOut = work.policy == BadRecordPolicy::SKIP;
+      if (leavesOut && slot.plan.views > 1) crops.requireWhole(record);
       auto augmentation = draw(sample, view, record.shape);
       if (work.form == BatchForm::PIXELS) {
         crops.apply(record, augmentation, rowOf(slot.pixels, slot, row));

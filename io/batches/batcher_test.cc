@@ -276,6 +276,30 @@ TEST_CASE("Batcher: reports a bad record once, however many views it has") {
   CHECK(batcher->takeReports().size() == 1);
 }
 
+TEST_CASE("Batcher: leaves out of all views a record that only some of them could decode") {
+  Packed packed(8, 8);
+  // The crop of the centre ends before the damage. The views that are moved over the edge need the
+  // whole file.
+  constexpr ImageShape TALL = {1, 200, 4};
+  auto pixels = kj::heapArray<kj::byte>(TALL.size());
+  for (auto p: kj::indices(pixels)) pixels[p] = p * p % 251;
+  auto jpeg = encodeJpeg({TALL, Layout::PLANES, pixels});
+  auto writer = RecordWriter::create(packed.scratch.path(VALIDATION_FILE));
+  for (uint64_t i = 0; i < 8; ++i) {
+    writer->add(i, i, Encoding::JPEG, TALL, jpeg.slice(0, i == 3 ? jpeg.size() - 60 : jpeg.size()));
+  }
+  writer->finish();
+  packed.config.onBadRecord = BadRecordPolicy::SKIP;
+  packed.config.validationViews = row(VALIDATION_VIEWS, "mirror_shift")->value;
+  auto dataset = packed.open();
+  auto batcher = Batcher::validation(*dataset, packed.config, 1, 0);
+  for (size_t view = 0; view < packed.config.validationViews.size(); ++view) {
+    CHECK(KJ_ASSERT_NONNULL(batcher->next()).images == 7);
+  }
+  CHECK(batcher->next() == nullptr);
+  CHECK(batcher->counts().badRecords == 1);
+}
+
 TEST_CASE("Batcher: validates on held-out records as on validation images, split or whole") {
   Packed packed(50, 3);
   packed.config.heldOut = 11;

@@ -59,6 +59,10 @@ void CropReader::normalise(
   });
 }
 
+void CropReader::requireWhole(const Record& record) {
+  if (record.encoding == Encoding::JPEG) decoder.decode(record.bytes, record.shape);
+}
+
 // Whether the crop keeps its size, and is inside the image of a JPEG file.
 bool CropReader::canDecodeCrop(const Record& record, Augmentation augmentation) const {
   auto& to = augmenter.shape;

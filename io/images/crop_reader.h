@@ -21,6 +21,8 @@ public:
   // The same, but as bytes: planes of the crop, which are neither mirrored nor normalised. See
   // Augmenter::cut(). Without colours, and without a square cut out.
   void cut(const Record& record, Augmentation augmentation, kj::ArrayPtr<kj::byte> out);
+  // Throws as apply() does if any part of `record` cannot be decoded.
+  void requireWhole(const Record& record);
   // Writes the planes of the whole image to `out`.
   void copy(const Record& record, kj::ArrayPtr<kj::byte> out);
 

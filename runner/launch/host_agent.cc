@@ -19,6 +19,7 @@
 #include "runner/system/child_process.h"
 #include "runner/system/copied_program.h"
 #include "runner/system/line_stream.h"
+#include "runner/system/terminal.h"
 #include "runner/system/two_pipes.h"
 
 namespace runner {
@@ -246,7 +247,12 @@ void serveHost() {
   constexpr kj::StringPtr READY = "\nrunner: ready\n"_kj;
   stream->write(READY.begin(), READY.size()).wait(io.waitScope);
   auto host = kj::heap<HostAgentServer>(io);
-  auto silent = host->silent();
+  auto silent = host->silent().then([]() {
+    tell(
+        "error: `runner run` has sent nothing for cluster.silence_timeout_s, so the roles here "
+        "end. "
+        "Was it stopped, or could it not write its output (Ctrl-S, a pager)?");
+  });
   auto program = CopiedProgram::find();
   kj::Promise<void> used = kj::READY_NOW;
   KJ_IF_MAYBE(copied, program) {

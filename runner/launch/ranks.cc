@@ -30,6 +30,7 @@ kj::Maybe<uint> takeNumber(kj::StringPtr& text) {
   char* end;
   if (text.size() == 0 || text[0] < '0' || text[0] > '9') return nullptr;
   auto number = ::strtoul(text.cStr(), &end, 10);
+  if (number > UINT32_MAX) return nullptr;
   text = text.slice(end - text.begin());
   return uint(number);
 }
