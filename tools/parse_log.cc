@@ -265,7 +265,7 @@ private:
     char last = log.size() == 0 ? '\n' : log[log.size() - 1];
     if ((last >= '0' && last <= '9') || last == '.') {
       commandLine.warning(
-          kj::str(name, " ends in the middle of a line. Its last number may be cut ", "off"));
+          kj::str(name, " ends in the middle of a line. Its last number may be cut off"));
     }
     auto table = readLogTable(log, name, options);
     tellMissing(table, name);

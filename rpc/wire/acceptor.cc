@@ -25,7 +25,8 @@ namespace {
 // process, and at most STRANGERS_MAX.
 constexpr uint DESCRIPTORS_PART = 8;
 constexpr uint STRANGERS_MAX = 128;
-// All listening sockets of the process share one of this many parts of its file descriptors.
+// The strangers at all listening sockets of the process together get one of this many equal parts
+// of its file descriptors.
 constexpr uint SHARED_DESCRIPTORS_PART = 2;
 
 rlim_t descriptorsOfProcess() {

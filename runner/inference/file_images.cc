@@ -31,7 +31,8 @@ kj::Array<kj::byte> bytesFrom(kj::FdInputStream input, kj::StringPtr name) {
   kj::byte buffer[1 << 16];
   while (size_t n = input.tryRead(buffer, 1, sizeof(buffer))) {
     if (n > FILE_BYTES_MAX - bytes.size()) {
-      configs::fail(name, " has more than ", FILE_BYTES_MAX, " bytes, so it is not one image");
+      configs::fail(
+          name, " has more than ", FILE_BYTES_MAX >> 20, " MiB, which is too much for one image");
     }
     bytes.addAll(buffer, buffer + n);
   }

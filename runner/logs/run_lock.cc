@@ -152,10 +152,9 @@ kj::Maybe<RunLock> lockIfPossible(const RunFolder& folder) {
   kj::Maybe<RunLock> lock;
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { lock = lockOf(folder); })) {
     if (e->getType() != kj::Exception::Type::UNIMPLEMENTED) kj::throwFatalException(kj::mv(*e));
-    configs::warn(kj::str("the file system of ", folder.path, " has no locks, so what ",
-        lockFile(folder), " says decides whether a process works there. Do not start two commands ",
-        "there in the same moment. If that process is on another machine and was killed, remove ",
-        "the file"));
+    configs::warn(kj::str("the file system of ", folder.path, " has no locks, so only ",
+        lockFile(folder), " shows whether a process works there. Do not start two commands there ",
+        "at the same moment. If a process on another machine was killed, remove that file"));
     if (hasExistingHolder(folder)) return nullptr;
     lock = RunLock(openLockFile(folder), true);
     if (!hasExistingHolder(folder)) {

@@ -50,7 +50,7 @@ kj::Maybe<RunLock> lockOf(const RunFolder& folder);
 
 // Does the same on a file system with locks. On one without (Lustre without its mount option
 // `flock`), looks at what the last holder has written to the lock file: see isHeld(). Also warns,
-// because two processes that take the lock in the same moment both get it.
+// because two processes that take the lock at the same moment both get it.
 kj::Maybe<RunLock> lockIfPossible(const RunFolder& folder);
 
 // Whether another process, or another RunLock of this one, has that lock now. Changes nothing in

@@ -166,7 +166,7 @@ TEST_CASE("lockIfPossible: without locks, a folder is held until its holder rele
   });
   INFO(end.errors);
   CHECK(end.status == 0);
-  CHECK(tests::contains(end.errors, kj::str("what ", lock, " says decides")));
+  CHECK(tests::contains(end.errors, kj::str("only ", lock, " shows whether")));
 }
 
 }  // namespace

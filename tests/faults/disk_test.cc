@@ -301,7 +301,7 @@ TEST_CASE("a run whose file system has no locks is seen, stopped and resumed lik
   CHECK(contains(stopped.errors, kj::str(run.folder, ": interrupted")));
   auto ended = first->wait();
   CHECK(ended.exitCode == 130);
-  CHECK(countOf(ended.errors, " has no locks, so what ") == 1);
+  CHECK(countOf(ended.errors, " has no locks, so only ") == 1);
   run.killAfter(SAVED, 2, RESUME);
   CHECK(run.resume().weightsSha256 == undisturbed.weightsSha256);
 }
