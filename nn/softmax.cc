@@ -35,7 +35,8 @@ uint64_t countInTopK(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_
   eachRow(logits, labels, [&](kj::ArrayPtr<const float> row, uint label) {
     uint before = 0;
     for (uint i: kj::indices(row)) {
-      before += row[i] > row[label] || (row[i] == row[label] && i < label);
+      // A logit that is not a number is neither larger nor smaller.
+      before += row[i] > row[label] || (!(row[i] < row[label]) && i < label);
     }
     count += before < k;
   });

@@ -41,6 +41,15 @@ TEST_CASE("countInTopK: of equal logits the first ones count as larger") {
   CHECK_FALSE(isIn(1, 0));
 }
 
+TEST_CASE("countInTopK: logits that are not numbers count as equal") {
+  const float nan = std::nanf("");
+  const float logits[] = {nan, nan, nan};
+  CHECK(countInTopK(logits, {0}, 1) == 1);
+  CHECK(judge(logits, {0}).correct == 1);
+  CHECK(countInTopK(logits, {2}, 2) == 0);
+  CHECK(judge(logits, {2}).correct == 0);
+}
+
 TEST_CASE("countInTopK: counts the rows with a label, and with k = 1 those that judge() counts") {
   const float logits[] = {0, 1, 5, 5, -2, 2, 7, 7};
   const int32_t labels[] = {1, 1, -1, 0};

@@ -49,32 +49,53 @@ Span bareValueAt(const Source& source, const Line& line, size_t at) {
   return line.span(from, to);
 }
 
+// Calls `visit(i)` for each of the first `end` bytes that is outside strings and comments, until it
+// returns false. Line ends are visited unless they are part of a string of several lines. A string
+// of one line that is not closed ends with its line.
+template <typename Visit>
+void eachBareByte(kj::StringPtr text, size_t end, Visit&& visit) {
+  auto isTriple = [&](size_t i) { return text[i] == text[i + 1] && text[i] == text[i + 2]; };
+  char quote = 0;         // that ends the present string. In a comment: the end of the line
+  bool hasLines = false;  // whether that string may have several lines
+  for (size_t i = 0; i < end; ++i) {
+    char c = text[i];
+    if (quote != 0 && (c != '\n' || hasLines)) {
+      if (c == '\\' && quote == '"') {
+        ++i;
+      } else if (c == quote && (!hasLines || isTriple(i))) {
+        if (hasLines) {
+          i += 2;
+          // The string itself may end in one or two quotes.
+          for (uint more = 0; more < 2 && text[i + 1] == quote; ++more) ++i;
+        }
+        quote = 0;
+        hasLines = false;
+      }
+    } else if (c == '#') {
+      quote = '\n';
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+      hasLines = isTriple(i);
+      if (hasLines) i += 2;
+    } else {
+      quote = 0;
+      if (!visit(i)) return;
+    }
+  }
+}
+
 // Returns the bracket of a list that is still open where the line at `end` begins, or null. The
 // text before `end` has no error of its own.
 kj::Maybe<size_t> openBracketBefore(kj::StringPtr text, size_t end) {
   kj::Vector<size_t> open;
-  char quote = 0;
-  bool comment = false;
-  for (size_t i = 0; i < end; ++i) {
-    char c = text[i];
-    if (comment) {
-      comment = c != '\n';
-    } else if (quote != 0) {
-      if (c == '\\' && quote == '"') {
-        ++i;
-      } else if (c == quote) {
-        quote = 0;
-      }
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '#') {
-      comment = true;
-    } else if (c == '[') {
+  eachBareByte(text, end, [&](size_t i) {
+    if (text[i] == '[') {
       open.add(i);
-    } else if (c == ']' && !open.empty()) {
+    } else if (text[i] == ']' && !open.empty()) {
       open.removeLast();
     }
-  }
+    return true;
+  });
   if (open.empty()) return nullptr;
   return open.back();
 }
@@ -222,40 +243,21 @@ constexpr const char* INTEGER_OUT_OF_RANGE = "not representable in 64 bits";
 
 bool reportLongKey(const Source& source, Diagnostics& diagnostics) {
   auto& text = source.text;
-  auto isTriple = [&](size_t i) { return text[i] == text[i + 1] && text[i] == text[i + 2]; };
-  char quote = 0;         // that ends the present string. In a comment: the end of the line
-  bool hasLines = false;  // whether that string may have several lines
   uint parts = 1;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == '\n') {
-      if (!hasLines) quote = 0;
-      parts = 1;
-    } else if (quote != 0) {
-      if (c == '\\' && quote == '"') {
-        ++i;
-      } else if (c == quote && (!hasLines || isTriple(i))) {
-        if (hasLines) i += 2;
-        quote = 0;
-        hasLines = false;
-      }
-    } else if (c == '#') {
-      quote = '\n';
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-      hasLines = isTriple(i);
-      if (hasLines) i += 2;
-    } else if (c == '.') {
-      if (++parts <= KEY_PARTS_MAX) continue;
+  bool isLong = false;
+  eachBareByte(text, text.size(), [&](size_t i) {
+    if (text[i] == '.') {
+      isLong = ++parts > KEY_PARTS_MAX;
+      if (!isLong) return true;
       diagnostics.error(spanAt(source, i),
           kj::str("this key has more than ", KEY_PARTS_MAX, " parts"),
           "configs/REFERENCE.md lists all keys");
-      return true;
-    } else if (!isKeyCharacter(c) && !isSpace(c)) {
+    } else if (!isKeyCharacter(text[i]) && !isSpace(text[i])) {
       parts = 1;
     }
-  }
-  return false;
+    return !isLong;
+  });
+  return isLong;
 }
 
 bool isOutOfRange(kj::StringPtr description) {

@@ -22,6 +22,7 @@
 #include "runner/roles/roles.h"
 #include "runner/roles/trace_file.h"
 #include "runner/system/interrupts.h"
+#include "runner/system/output.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
 
@@ -146,6 +147,7 @@ private:
   held.lock.noteByHand();
   // The lock must outlive an exception that ends the command.
   commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
+  OutputThread outputThread;
   SingleRunView view(experiment, facts.epochs(experiment), facts.steps(experiment));
   if (options.resumes) view.noteBefore(held.folder);
   bool hasBegun = false;
@@ -211,6 +213,7 @@ int exitCodeOf(const kj::Exception& failure) {
 void endHanging(const kj::Exception& failure) {
   tell(kj::str("error: ", reasonOf(failure),
       ". This worker still has not finished its step, so the process ends at once"));
+  finishOutput();
   ::_exit(exitCodeOf(failure));
 }
 

@@ -30,6 +30,7 @@
 #include "runner/roles/trace_file.h"
 #include "runner/system/background.h"
 #include "runner/system/files.h"
+#include "runner/system/output.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
@@ -156,6 +157,7 @@ bool prepareGivenFolder(
 [[noreturn]] void runExperiment(const LoadedRuns& all, kj::StringPtr runs, const RunFolder& folder,
     kj::StringPtr tracePath, bool inQueue, LaunchOptions options, Course& course,
     CommandLine& commandLine) {
+  OutputThread outputThread;
   if (all.sweep == nullptr) {
     runOne(all.runs[0].loaded, folder, tracePath, options, course, commandLine);
   }

@@ -6,7 +6,7 @@
 
 #include "configs/language/printable.h"
 #include "runner/logs/verb_times.h"
-#include "runner/system/files.h"
+#include "runner/system/output.h"
 #include "runner/system/terminal.h"
 #include "runner/text/fitted_text.h"
 #include "runner/text/numbers.h"
@@ -127,6 +127,7 @@ void ProgressLine::show(kj::ArrayPtr<const kj::String> texts) {
     auto interval = inPlace ? REDRAW_INTERVAL : PLAIN_INTERVAL;
     if ((visible > 0 || !inPlace) && now - *last < interval) return;
   }
+  if (isOutputBehind()) return;
   written = now;
   if (!inPlace) return writeLineQuietly(fd, texts.back());
 

@@ -90,7 +90,8 @@ public:
   KJ_DISALLOW_COPY(ProgressLine);
 
   // Replaces the line by `text` (UTF-8), fitted() to the terminal's present width. Does so at most
-  // 20 times per second. Drops text that comes faster, unless no line is visible.
+  // 20 times per second. Drops text that comes faster, unless no line is visible. Drops all text
+  // while isOutputBehind().
   void show(kj::StringPtr text);
 
   // Shows several lines, one below the other. A terminal shows as many as it has room for, and

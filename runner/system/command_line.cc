@@ -9,9 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "configs/language/diagnostics.h"
 #include "configs/language/printable.h"
-#include "runner/system/files.h"
+#include "runner/system/output.h"
 #include "runner/system/own_program.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
@@ -21,7 +23,7 @@ namespace runner {
 namespace {
 
 // errno of the first write to stdout that failed; 0 if none failed.
-int printError = 0;
+std::atomic<int> printError{0};
 bool isOutputClosed = false;  // since the program began
 
 // `-5` and `-.5` are values, not options.
@@ -65,13 +67,12 @@ void forgetForeignFolder() {
 }  // namespace
 
 void print(kj::StringPtr text) {
-  if (printError != 0) return;
   if (isOutputClosed) {
     printError = EBADF;
-  } else if (::isatty(STDOUT_FILENO) == 1) {
-    printError = writeAll(STDOUT_FILENO, configs::printableLines(text).asBytes());
   } else {
-    printError = writeAll(STDOUT_FILENO, text.asBytes());
+    bool isTerminal = ::isatty(STDOUT_FILENO) == 1;
+    writeOutput(
+        STDOUT_FILENO, isTerminal ? configs::printableLines(text) : kj::str(text), printError);
   }
 }
 
@@ -107,10 +108,12 @@ void setThreadEnvironment(char* argv[]) {
 }
 
 void CommandLine::endWith(ExitCode code) {
+  bool isComplete = code == OK || code == MISSED;
+  if (isComplete) finishOutput();
   bool isLost = printError != 0 && printError != EPIPE;
-  if (isLost && (code == OK || code == MISSED)) {
-    error(kj::str(
-        "cannot write to standard output: ", isOutputClosed ? "it is closed" : strerror(printError),
+  if (isLost && isComplete) {
+    error(kj::str("cannot write to standard output: ",
+        isOutputClosed ? "it is closed" : strerror(printError.load()),
         "; what was printed is not complete"));
     code = RUN_FAILED;
   }
@@ -123,6 +126,7 @@ void CommandLine::endWith(const kj::Exception& exception, int code) {
 }
 
 void CommandLine::end(int code) {
+  finishOutput(code == INTERRUPTED);
   KJ_IF_MAYBE(take, takeCode) (*take)(code);
   ::_exit(code);
 }

@@ -18,7 +18,6 @@
 #include <set>
 
 #include "configs/language/failure.h"
-#include "configs/language/printable.h"
 
 namespace runner {
 
@@ -272,14 +271,6 @@ int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes) {
   return 0;
 }
 
-void writeQuietly(int fd, kj::StringPtr text) {
-  (void)writeAll(fd, text.asBytes());
-}
-
-void writeLineQuietly(int fd, kj::StringPtr line) {
-  writeQuietly(fd, kj::str(configs::printable(line), "\n"));
-}
-
 kj::String readWhole(kj::StringPtr path, uint64_t bytesMax) {
   int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
   if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
@@ -330,8 +321,9 @@ kj::String lastLineOf(kj::StringPtr path) {
     auto begin = kj::max(off_t(0), size - wanted);
     auto tail = kj::heapArray<char>(kj::max(off_t(0), size - begin));
     ssize_t n = ::pread(fd, tail.begin(), tail.size(), begin);
-    if (n != ssize_t(tail.size())) configs::fail("cannot read ", path, ": ", strerror(errno));
-    size_t end = tail.size();
+    if (n < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+    // There are fewer bytes if another process has just cut the file.
+    size_t end = n;
     while (end > 0 && tail[end - 1] != '\n') end--;
     if (end == 0 && begin == 0) return nullptr;
     size_t first = kj::max(end, size_t(1)) - 1;

@@ -72,11 +72,6 @@ kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path);
 
 // Writes all of `bytes` to an open descriptor. Returns 0, or errno if a write fails.
 int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes);
-// The same for a text. Ignores errors, because nobody is left who could be told.
-void writeQuietly(int fd, kj::StringPtr text);
-// Writes `line` and a newline in the same way. Control characters are shown as configs::printable()
-// shows them, because a line may contain names from any source.
-void writeLineQuietly(int fd, kj::StringPtr line);
 
 // Returns the whole text of a file, or of an open descriptor (a pipe, standard input) that messages
 // call `name`. Throws if it cannot be read, is a folder, or is longer than `bytesMax`.

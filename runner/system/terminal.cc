@@ -6,7 +6,7 @@
 
 #include "configs/language/display_width.h"
 #include "configs/language/printable.h"
-#include "runner/system/files.h"
+#include "runner/system/output.h"
 #include "runner/text/fitted_text.h"
 
 namespace runner {

@@ -1,6 +1,7 @@
 // Standard streams that cannot be written, or are closed: a command whose output is lost says so
 // and does not end as if all were well.
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <cstring>
 
@@ -57,6 +58,55 @@ TEST_CASE("a run that prints to a full disk trains to its end, and then says so"
   checkFailed(ended, {"cannot write to standard output: No space left on device"});
   CHECK(contains(readFile(kj::str(runs, "/endless/1/events.jsonl")), "\"finished\""));
   CHECK(readFile(kj::str(runs, "/endless/1/report.html")).size() > 0);
+}
+
+// A run whose standard output goes to a full pipe, which nobody reads until the test does.
+struct UnreadRun {
+  UnreadRun(
+      kj::ArrayPtr<const kj::StringPtr> options, kj::ArrayPtr<const kj::StringPtr> environment)
+      : run(words(options), {.environment = environment}) {}
+
+  // The shell holds both ends of the pipe, and passes them on.
+  kj::Array<kj::StringPtr> words(kj::ArrayPtr<const kj::StringPtr> options) {
+    constexpr kj::StringPtr SCRIPT =
+        "mkfifo \"$0\" && exec 3<>\"$0\" && head -c 65536 /dev/zero >&3 && exec \"$@\" >&3"_kj;
+    kj::Vector<kj::StringPtr> all;
+    all.addAll(kj::ArrayPtr<const kj::StringPtr>(
+        {"sh", "-c", SCRIPT, fifo, RUNNER, "run", ENDLESS, "--folder", folder}));
+    all.addAll(options);
+    return all.releaseAsArray();
+  }
+
+  kj::String folder = kj::str(newFolder(), "/run");
+  kj::String fifo = kj::str(newFolder(), "/fifo");
+  Command run;
+};
+
+TEST_CASE("a run whose output nobody reads trains to its end, and then waits for its reader") {
+  auto cache = cacheSetting();
+  UnreadRun unread({"--set", "train.epochs=1"}, {cache});
+  REQUIRE(unread.run.waitForErrors("2 servers and 2 workers"));
+  Command attached({RUNNER, "attach", unread.folder});
+  REQUIRE(attached.waitForOutput("Validation-accuracy"));
+  CHECK_FALSE(unread.run.hasEnded());
+
+  Command reader({"cat", unread.fifo});
+  CHECK(unread.run.wait().exitCode == 0);
+  auto output = reader.wait().output;
+  CHECK(output.size() > 65536);
+  CHECK(contains(output, "Validation-accuracy"));
+  CHECK(contains(output, "weights sha256="));
+}
+
+TEST_CASE("a run whose output nobody reads ends at SIGTERM") {
+  auto cache = cacheSetting();
+  UnreadRun unread(nullptr, {cache});
+  REQUIRE(unread.run.waitForErrors("2 servers and 2 workers"));
+  Command attached({RUNNER, "attach", unread.folder});
+  REQUIRE(attached.waitForOutput("Speed"));
+  unread.run.kill(SIGTERM);
+  CHECK(unread.run.wait().exitCode == 130);
+  CHECK(attached.wait().exitCode == 130);
 }
 
 TEST_CASE("a pipe without a reader is not a failure: the command does the rest of its work") {

@@ -2,7 +2,7 @@
 #include <kj/debug.h>
 #include <unistd.h>
 
-#include "runner/system/files.h"
+#include "runner/system/output.h"
 #include "tools/bench/benches.h"
 #include "tools/bench/command.h"
 #include "tools/bench/kv_peers.h"

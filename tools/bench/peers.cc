@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "runner/system/files.h"
+#include "runner/system/output.h"
 #include "runner/text/fitted_text.h"
 #include "runner/text/numbers.h"
 #include "tools/bench/benches.h"
