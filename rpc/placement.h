@@ -78,8 +78,9 @@ extern const kj::ArrayPtr<const PlacementRule> PLACEMENTS;
 // Cuts keys into slices, and assigns these to shards by `rule`. All slices of a key have the same
 // size, a multiple of 16 floats, but its last slice may be smaller. A slice has at most
 // `sliceBytes`. It also has at most a 64th of the whole model, or 4 KiB if that is more. Therefore
-// a small model, too, has enough slices to share them evenly. A key that is not splittable is one
-// slice, whatever its size. `keys` ascend without gaps from offset 0; shards ≥ 1.
+// even a small model has enough slices for all shards to get about the same share. A key that is
+// not splittable is one slice, whatever its size. `keys` ascend without gaps from offset 0; shards
+// ≥ 1.
 Placement place(
     kj::ArrayPtr<const Key> keys, uint64_t sliceBytes, uint shards, const PlacementRule& rule);
 

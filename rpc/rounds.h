@@ -57,8 +57,9 @@ struct Rounds {
 
   // Returns how many pushes all workers together make per update.
   uint pushesPerUpdate() const;
-  // Returns by how many pushes' images the sum of `pushes` pushes is divided. With a bound on
-  // staleness, each push has the weight that it has in a synchronous step: 1 / workers.
+  // Returns the divisor of the sum of `pushes` pushes, counted in pushes: the sum is divided by the
+  // images of that many pushes. With a bound on staleness, each push has the weight that it has in
+  // a synchronous step: 1 / workers.
   uint divisor(uint pushes) const { return isBounded() ? usualWorkers() : pushes; }
   // Weights and limits depend on this number, so that a job does not change because more workers
   // could join it.
@@ -82,7 +83,7 @@ kj::String KJ_STRINGIFY(const Rounds& rounds);
 struct Round {
   uint64_t number;                        // how many updates the slice had before
   kj::ArrayPtr<const float> gradientSum;  // of the round's pushes, each a sum over a batch
-  uint divisor = 1;                       // the sum is divided by the images of so many pushes
+  uint divisor = 1;                       // the sum is divided by the images of this many pushes
   // How many updates were made between the values that the sum was computed on and the current
   // ones, if the mode passes this on; else 0.
   uint64_t staleness = 0;

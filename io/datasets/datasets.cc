@@ -214,8 +214,8 @@ CachePlace askForPlace(const DataConfig& config, Progress& progress) {
 void requireNoLabelFiles(const DataConfig& config, kj::StringPtr folder) {
   auto require = [&](const kj::Maybe<kj::String>& file, kj::StringPtr key, kj::StringPtr purpose) {
     if (file == nullptr) return;
-    configs::fail("the records in ", folder, " are packed already, so that `", key, "` cannot ",
-        purpose, ". Leave data.", key, " out, or set data.source to the original images");
+    configs::fail("the records in ", folder, " are packed already, so `", key, "` cannot ", purpose,
+        ". Leave data.", key, " out, or set data.source to the original images");
   };
   require(config.labels, "labels", "choose among them or label them");
   require(config.validationLabels, "validation_labels", "choose among them or label them");
@@ -232,7 +232,7 @@ kj::String folderOf(const DataConfig& config, Progress& progress, Warn& warn) {
     if (isPacked(*source)) {
       if (config.classes.size() > 0) {
         configs::fail("the records in ", *source,
-            " are packed already, so that `classes` cannot choose among them. Leave data.classes "
+            " are packed already, so `classes` cannot choose among them. Leave data.classes "
             "out, or set data.source to the original images");
       }
       requireNoLabelFiles(config, *source);

@@ -212,7 +212,7 @@ public:
         if (bytes > furthest) failures = 0;
         furthest = kj::max(furthest, bytes);
         if (++failures == patience.attempts) {
-          configs::fail("the transfer broke off ", failures, " times, at last after ", bytes,
+          configs::fail("the transfer broke off ", failures, " times, the last time after ", bytes,
               " bytes (", *cause, "). Try again later");
         }
         wait(patience.pause * (1 << (failures - 1)), *cause);
@@ -257,7 +257,7 @@ private:
       write(fd, more);
       bytes += more.size();
       KJ_IF_MAYBE(size, file.size_bytes) {
-        if (bytes > *size) configs::fail("more than its ", *size, " bytes came. Try again");
+        if (bytes > *size) configs::fail("more than its ", *size, " bytes arrived. Try again");
       }
       return true;
     });
@@ -351,7 +351,7 @@ void download(kj::StringPtr address, kj::StringPtr path, uint64_t bytesMax, Prog
   auto result = about(cannotDownload(address), [&]() {
     return request.send([&](kj::ArrayPtr<const kj::byte> more) {
       bytes += more.size();
-      if (bytes > bytesMax) configs::fail("more than ", bytesMax, " bytes came");
+      if (bytes > bytesMax) configs::fail("more than ", bytesMax, " bytes arrived");
       write(fd, more);
       return true;
     });

@@ -40,7 +40,7 @@ TEST_CASE("download: a file that is absent or too large is an error, and leaves 
   CHECK(::access(to.cStr(), F_OK) != 0);
   auto from = kj::str("file://", scratch.write("from", kj::StringPtr("twelve bytes").asBytes()));
   CHECK(thrownBy([&]() { download(from, to, 11, progress); }) ==
-        kj::str("cannot download ", from, ": more than 11 bytes came"));
+        kj::str("cannot download ", from, ": more than 11 bytes arrived"));
   CHECK(::access(to.cStr(), F_OK) != 0);
 }
 
@@ -189,10 +189,11 @@ TEST_CASE("download: gives up after several attempts, and a later call continues
   Client client(server);
   auto file = client.file();
   server.cutAfter({1000, 0, 0, 0});
-  CHECK(thrownBy([&]() { client.get(file); }) ==
-        kj::str("cannot download ", server.address("x.tar"),
-            ": the transfer broke off 3 times, at last after 1000 bytes (Transferred a partial "
-            "file). Try again later"));
+  CHECK(
+      thrownBy([&]() { client.get(file); }) ==
+      kj::str("cannot download ", server.address("x.tar"),
+          ": the transfer broke off 3 times, the last time after 1000 bytes (Transferred a partial "
+          "file). Try again later"));
   CHECK(client.part() == someBytes(1000));
   client.toldAtFirst = 0;
   client.get(file);

@@ -85,11 +85,11 @@ TEST_CASE("idx: names a file that is missing, or whose content does not match it
   images[11] = 3;
   write();
   CHECK(folder.refusal() ==
-        "the validation files do not have as many bytes as their head says. Get the files again");
+        "the validation files do not have as many bytes as their header says. Get the files again");
   images[8] = images[12] = 0xff;
   write();
   CHECK(folder.refusal() ==
-        "the validation files do not have as many bytes as their head says. Get the files again");
+        "the validation files do not have as many bytes as their header says. Get the files again");
   images[8] = images[12] = images[11] = 0;
   folder.write("other/t10k-images-idx3-ubyte", images.slice(0, 16));
   CHECK(folder.refusal() == "the validation files have images without pixels. Get the files again");

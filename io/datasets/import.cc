@@ -76,7 +76,7 @@ void importIdx(const DataConfig& config, kj::StringPtr name, kj::ArrayPtr<const 
   if (shape.size() == 0) refuse("have images without pixels");
   if (uint64_t(shape.height) * shape.width > IMAGE_PIXELS_MAX ||
       images.size() != IMAGE_HEADER_BYTES + count * shape.size()) {
-    refuse("do not have as many bytes as their head says");
+    refuse("do not have as many bytes as their header says");
   }
   if (bigEndian(labels, 4) != count || labels.size() != LABEL_HEADER_BYTES + count) {
     refuse("do not have one label per image");

@@ -480,7 +480,7 @@ private:
     if (config.onBadRecord == BadRecordPolicy::FAIL) {
       configs::fail("cannot read ", what, ": ", unreadable.names(), "; ",
           isArchive ? kj::str("unpack the archive and set ", setting, " to the folder")
-                    : kj::str("give yourself the right to read and search them"),
+                    : kj::str("give yourself permission to read and search them"),
           ", or ", config.names.skip);
     }
     warn(kj::str("left out ", what, " that cannot be read: ", unreadable.names(), " (",

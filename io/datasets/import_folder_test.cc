@@ -84,7 +84,7 @@ TEST_CASE("importFolder: refuses validation images in a folder of the training i
   images.config.validationSource = images.scratch.path("images/val");
   CHECK(images.refusal() ==
         kj::str(images.folder(), "/val lies in ", images.folder(),
-            ", so that its images would be both for training and for validation. Move it beside ",
+            ", so its images would be both for training and for validation. Move it beside ",
             images.folder()));
 }
 
@@ -104,7 +104,7 @@ TEST_CASE(
   REQUIRE(::system(kj::str("cd ", images.folder(), " && rm -r cat dog").cStr()) == 0);
   CHECK(images.refusal() ==
         kj::str(images.folder(), "/val.tar lies in ", images.folder(),
-            ", whose archives are read, so that its images would be both for training and for "
+            ", whose archives are read, so its images would be both for training and for "
             "validation. Move it beside ",
             images.folder()));
 }
@@ -312,8 +312,8 @@ TEST_CASE("importFolder: refuses or leaves out a folder that may not be searched
   REQUIRE(::chmod(closed.cStr(), 0444) == 0);
   auto entry = kj::str("1 entry of ", images.folder());
   CHECK(images.refusal() == kj::str("cannot read ", entry,
-                                ": eel (Permission denied); give yourself the right to read "
-                                "and search them, or set data.on_bad_record = \"skip\""));
+                                ": eel (Permission denied); give yourself permission to "
+                                "read and search them, or set data.on_bad_record = \"skip\""));
   images.skipBad();
   auto imported = images.import();
   CHECK(imported.paths.size() == 4);

@@ -23,8 +23,7 @@ void checkApart(const DataConfig& config, const ImagePlace& training, const Imag
     if (pathKind(inner) != PathKind::FOLDER || pathKind(outer) != PathKind::FOLDER) return;
     if (!isBelow(inner, outer)) return;
     configs::fail(inner, " lies in ", outer,
-        ", so that its images would be both for training and for validation. Move it beside ",
-        outer);
+        ", so its images would be both for training and for validation. Move it beside ", outer);
   };
   refuse(validation.images, training.images);
   refuse(training.images, validation.images);
@@ -34,8 +33,7 @@ void refuseArchiveInside(kj::StringPtr folder, kj::StringPtr archive) {
   bool isInside = pathKind(folder) == PathKind::FOLDER && pathKind(archive) == PathKind::FILE &&
                   isBelow(archive, folder);
   if (!isInside) return;
-  configs::fail(archive, " lies in ", folder,
-      ", whose archives are read, so that its images would ",
+  configs::fail(archive, " lies in ", folder, ", whose archives are read, so its images would ",
       "be both for training and for validation. Move it beside ", folder);
 }
 

@@ -193,8 +193,8 @@ TEST_CASE("openDataset: refuses files of labels and names beside packed records"
   auto refuses = [&](kj::Maybe<kj::String>& file, kj::StringPtr key, kj::StringPtr purpose) {
     file = scratch.path("file.txt");
     CHECK(thrownBy([&]() { openDataset(config, unheard()); }) ==
-          kj::str("the records in ", packed, " are packed already, so that `", key, "` cannot ",
-              purpose, ". Leave data.", key, " out, or set data.source to the original images"));
+          kj::str("the records in ", packed, " are packed already, so `", key, "` cannot ", purpose,
+              ". Leave data.", key, " out, or set data.source to the original images"));
     file = nullptr;
   };
   refuses(config.labels, "labels", "choose among them or label them");

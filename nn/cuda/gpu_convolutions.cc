@@ -29,8 +29,7 @@ kj::Own<const kj::Directory> openCache() {
   };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(open)) {
     configs::warn(
-        kj::str("the CUDA plans of this run are not kept, so that the next run measures "
-                "them again: ",
+        kj::str("the CUDA plans of this run are not kept, so the next run measures them again: ",
             e->getDescription(), ". Set RUNNER_CACHE to a folder that can be written"));
     return kj::newInMemoryDirectory(kj::nullClock());
   }

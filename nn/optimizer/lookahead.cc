@@ -57,7 +57,8 @@ void Lookahead::check(const RunLength& run, configs::Diagnostics& diagnostics) c
   if (every <= last) return;
   diagnostics.error(everySpan,
       kj::str("the run of ", run.updates, run.updates == 1 ? " update" : " updates",
-          " ends before the first draw back, so it would end with its initial weights"),
+          " ends before the slow copy moves for the first time, so it would end with its initial "
+          "weights"),
       last == 0 ? kj::str("make the run longer, or leave the lookahead out")
                 : kj::str("make `every` at most ", last, ", or the run longer"));
 }

@@ -44,7 +44,7 @@ void checkGaps(Bytes bytes, uint64_t count, uint64_t size) {
     KJ_REQUIRE(position < size, "a position lies beyond the end of its slice", position, size);
     position++;
   }
-  KJ_REQUIRE(ends && found == count, "there are not as many positions as values", found, count);
+  KJ_REQUIRE(ends && found == count, "the numbers of positions and values differ", found, count);
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ void checkPositions(Form form, Bytes bytes, uint64_t count, uint64_t size) {
       }
       KJ_REQUIRE(
           last < size || found == 0, "a position lies beyond the end of its slice", last, size);
-      KJ_REQUIRE(found == count, "there are not as many positions as values", found, count);
+      KJ_REQUIRE(found == count, "the numbers of positions and values differ", found, count);
       return;
     }
     case Form::GAPS8:

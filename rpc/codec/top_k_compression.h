@@ -18,9 +18,9 @@ namespace rpc::codec {
 // the kept ones (v). Keeps 4 bytes per value, and 4 more if there is a momentum.
 kj::Own<const Compression> readTopK(configs::Reader& reader);
 
-// Returns the share of values that push number `step` of a worker (from 0) does not send. Equal
-// parts of the warm-up send a quarter, a 16th, a 64th, …, as long as that is more than after it
-// (section 3.3 of the paper).
+// Returns the share of values that push number `step` of a worker (from 0) does not send. The
+// warm-up has equal parts, which send a quarter, a 16th, a 64th, …, as long as that is more than
+// the share after the warm-up (section 3.3 of the paper).
 double sparsityAt(uint64_t step, uint64_t warmUp_steps, double sparsity);
 
 }  // namespace rpc::codec

@@ -46,7 +46,8 @@ public:
         continue;
       }
       send(call, old->session);
-      KJ_REQUIRE(contains(answers[call.index].refusal, "another worker has said hello"));
+      KJ_REQUIRE(
+          contains(answers[call.index].refusal, "another worker with this rank has connected"));
     }
     return false;
   }

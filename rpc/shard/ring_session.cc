@@ -28,7 +28,8 @@ kj::AutoCloseFd newBell() {
 
 void requireNewest(bool isNewest, uint rank) {
   if (isNewest) return;
-  KJ_FAIL_REQUIRE("another worker has said hello with this rank; give each worker its own", rank);
+  KJ_FAIL_REQUIRE(
+      "another worker with this rank has connected; give each worker its own rank", rank);
 }
 
 RingSession::RingSession(

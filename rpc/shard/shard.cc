@@ -191,7 +191,8 @@ uint64_t Shard::count(HeldSlice& held, uint rank, const codec::Coded& gradient) 
 
 void Shard::rest(uint rank, uint64_t number) {
   requireRank(rank);
-  KJ_REQUIRE(number <= rested, "a worker rests before all others have", rank, number, rested);
+  KJ_REQUIRE(
+      number <= rested, "a worker rests again before all others have rested", rank, number, rested);
   if (number < rested || rests[rank]) return;
   for (auto& held: heldSlices) {
     KJ_REQUIRE(held.workers[rank].due <= progress(held),

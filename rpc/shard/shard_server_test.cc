@@ -184,7 +184,8 @@ TEST_CASE("ShardServer: a second hello of a rank ends its first session") {
   auto waiting = bench.push(first, 0, 0, 1);
   CHECK(!waiting.poll(bench.scope));
   auto second = bench.open(link, 0);
-  CHECK(contains(bench.refusal(bench.push(first, 0, 0, 1)), "another worker has said hello"));
+  CHECK(contains(
+      bench.refusal(bench.push(first, 0, 0, 1)), "another worker with this rank has connected"));
   auto repeated = bench.push(second, 0, 0, 1);
   auto other = bench.open(link, 1);
   bench.push(other, 0, 0, 1).wait(bench.scope);

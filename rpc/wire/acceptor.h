@@ -1,5 +1,5 @@
-// rpc/wire/acceptor.h: accepts connections of the roles of a job, and limits what strangers can
-// cost.
+// rpc/wire/acceptor.h: accepts connections of the roles of a job, and limits the resources that
+// strangers can take.
 #pragma once
 
 #include <kj/function.h>
@@ -11,12 +11,12 @@
 namespace rpc {
 
 // Limits on strangers. A stranger is a peer that has not proven yet that it belongs to the job (see
-// proof.h). Anybody who reaches the port can connect, so a stranger may be a port scanner, or
-// worse.
+// proof.h). Anybody who reaches the port can connect, so a stranger may be a port scanner or an
+// attacker.
 struct StrangerLimits {
   // The most strangers that are connected at a time. The default leaves most of the process's file
-  // descriptors to the job. If the process accepts connections at many sockets, they are fewer: its
-  // sockets together leave about half of the descriptors to the job.
+  // descriptors to the job. If the process listens on many sockets, the limit per socket is lower,
+  // so that all sockets together leave about half of the descriptors to the job.
   uint connections = defaultConnections();
   // How long a stranger may take for its proof, in this process's RunningTime.
   kj::Duration patience = 5 * kj::SECONDS;

@@ -132,7 +132,7 @@ public:
       total += sizeOf(ids[i]);
     }
     if (all.size() != total) {
-      configs::fail("`", name, "` of a shard has ", all.size(), " bytes in place of ", total);
+      configs::fail("`", name, "` of a shard has ", all.size(), " bytes instead of ", total);
     }
     return all.slice(begin, begin + sizeOf(id));
   }

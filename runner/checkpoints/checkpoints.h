@@ -63,8 +63,8 @@ struct FoundCheckpoint {
 };
 
 // Returns the checkpoint in the folder `path`. Reads all of its files. Throws if the checkpoint is
-// damaged. The description does not name the checkpoint ("its manifest is damaged"), so that the
-// caller can.
+// damaged. The exception's description does not name the checkpoint ("its manifest is damaged"),
+// because the caller does.
 FoundCheckpoint readCheckpoint(kj::StringPtr path);
 
 // Which checkpoints to look for: those after any step, or only those at the end of an epoch.

@@ -45,7 +45,7 @@ void SavedPart::copy(uint64_t offset, kj::ArrayPtr<kj::byte> target) const {
 
 void PartSaver::visit(
     kj::StringPtr name, Type type, kj::ArrayPtr<const kj::ArrayPtr<kj::byte>> pieces) {
-  for (auto& tensor: tensors) KJ_REQUIRE(tensor.name != name, "two arrays have one name", name);
+  for (auto& tensor: tensors) KJ_REQUIRE(tensor.name != name, "two arrays share a name", name);
   auto& row = TYPES[size_t(type)];
   uint64_t size = sizeOf(pieces);
   tensors.add(Tensor{kj::str(name), row.name, kj::str(size / row.bytes), size});

@@ -104,10 +104,10 @@ public:
 
   kj::MainFunc getMain() {
     kj::MainBuilder builder(commandLine, VERSION,
-        "Shows the description of record databases: how many records, of which shape and "
-        "classes, and where they come from. PATH is an experiment file, whose data set is imported "
-        "if that has not been done, a folder with training.mdb and validation.mdb, or one of these "
-        "files.\n"
+        "Shows the description of record databases: how many records, of which shape and classes, "
+        "and where they come from. PATH is a folder with training.mdb and validation.mdb, one of "
+        "these files, or an experiment file. The data set of an experiment file is imported first "
+        "if necessary.\n"
         "\n"
         "  runner data info configs/cifar10_dist_sync.toml\n"
         "  runner data info records/cifar10");
@@ -233,8 +233,9 @@ public:
   kj::MainFunc getMain() {
     kj::MainBuilder builder(commandLine, VERSION,
         "Writes a page with images and their labels, as they are stored. PATH is an experiment "
-        "file "
-        "or a folder, whose training records are shown, or a database.\n"
+        "file, a folder of packed records, or a database. For a file or a folder, shows the "
+        "training "
+        "records.\n"
         "\n"
         "  runner data show records/cifar10\n"
         "  runner data show records/cifar10/validation.mdb --class cat --count 200");

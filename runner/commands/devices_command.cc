@@ -7,8 +7,8 @@ namespace runner {
 
 kj::MainFunc DevicesCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
-      "Shows what this program can compute on here: the processor's instruction set, and each GPU, "
-      "or why there is none.\n"
+      "Shows the devices of this machine on which the program can compute: the processor with its "
+      "instruction set, and each GPU. If no GPU can be used, says why.\n"
       "\n"
       "  runner devices")
       .callAfterParsing([]() -> kj::MainBuilder::Validity {

@@ -95,7 +95,7 @@ kj::Array<ImageFileName> labelledByFolder(const TrainedModel& model, kj::StringP
 // Throws if the data set is not of the kind that the network was trained on.
 void requireSameKind(const TrainedModel& model, const io::Dataset& dataset) {
   constexpr kj::StringPtr OTHER =
-      ". Leave the settings of [data] out, or judge a folder of images with --data"_kj;
+      ". Leave the settings of [data] out, or evaluate a folder of images with --data"_kj;
   auto input = model.graph.inputShape();
   auto batch = dataset.batchShape();
   if (batch.channels != input.channels || batch.height != input.height ||
@@ -134,7 +134,7 @@ kj::MainFunc EvaluateCommand::getMain() {
       "last digit, as in the run's own validation of these weights.");
   builder
       .addOptionWithArg({"data"}, folderSetter(data, "name a folder, e.g. --data my_photos"), "DIR",
-          "judge the images in DIR instead: one folder per class, with the name of the class")
+          "evaluate the images in DIR instead: one folder per class, with the name of the class")
       .addOptionWithArg({"top"}, countSetter(topK, 1000), "K",
           "also count the images whose label is among the K largest logits (default: log.top_k, or "
           "5 if there are more classes)")

@@ -264,14 +264,12 @@ kj::String addresses(const ClusterConfig& cluster) {
       bool isUnused = cluster.interface != nullptr || cluster.hosts.size() > 0;
       return kj::str("addresses on 127.0.0.1, ", ports, "\n",
           isUnused ? kj::str("launcher ", cluster.launcher->name,
-                         " starts all roles on this machine, and does not use cluster.hosts and "
+                         " starts all roles on this machine, and uses neither cluster.hosts nor "
                          "cluster.interface\n")
                    : kj::str());
     }
     case LauncherKind::KUBERNETES:
-      return kj::str(
-          "the coordinator listens at the address of its pod, the servers at those of "
-          "theirs\n");
+      return kj::str("the coordinator and each server listen at the address of their pod\n");
     case LauncherKind::SLURM:
       coordinator = kj::str("the address from which its node reaches the others");
       break;

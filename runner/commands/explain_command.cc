@@ -38,8 +38,8 @@ kj::MainFunc ExplainCommand::getMain() {
   addFileAndSettings(builder);
   return builder
       .addOptionWithArg({"bandwidth"}, amountSetter(bandwidth_mbit, false), "MBIT",
-          "speed of a host's link in each direction, in Mbit/s: adds how long the pushes and pulls "
-          "of a step take")
+          "speed of a host's link in each direction, in Mbit/s. With this option, the command also "
+          "prints how long the pushes and pulls of a step take")
       .addOptionWithArg({"overhead"}, amountSetter(overhead_ms, true), "MS",
           "fixed network time per step in ms, added to the transfer time; `bench network` "
           "measures it (default: 0)")

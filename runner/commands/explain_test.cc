@@ -79,7 +79,7 @@ TEST_CASE("explain: says where the roles listen, and what the launcher does not 
   check({}, "; addresses on 127.0.0.1, ports chosen by the system\n5");
   check({"cluster.interface=eth0", HOSTS},
       "; addresses on 127.0.0.1, ports chosen by the system\nlauncher local starts all roles on "
-      "this machine, and does not use cluster.hosts and cluster.interface\n5");
+      "this machine, and uses neither cluster.hosts nor cluster.interface\n5");
   check({"cluster.launcher=ssh", HOSTS, "cluster.port=7000"},
       "; the coordinator listens at the address from which this machine reaches the hosts, and "
       "each other role at the address from which it reaches the coordinator; port 7000\nhost a: ");

@@ -59,7 +59,7 @@ public:
 
   // Prints the run's output until the run is over. Says what a Slurm job waits for. Call once.
   kj::Promise<void> follow();
-  // Prints the run's output since the last look at its files.
+  // Prints what the run has written since its files were last read.
   void printMore();
 
   // Return how the run ended. Call them when it is over. reasonOfSlurm() is null if the run ended

@@ -20,8 +20,9 @@ RunFolder launchedRun(kj::StringPtr path, CommandLine& commandLine);
 // Whether `folder` is the folder of a sweep as a whole, and not of one of its runs.
 bool isSweep(const RunFolder& folder);
 
-// Whether a run was submitted to Slurm, has not finished, and no process works on it. It may wait
-// in the queue, Slurm may have removed it, or it may have failed: only Slurm knows which.
+// Whether the run in `folder` was submitted to Slurm and has not finished, and no process works on
+// it. It may wait in the queue, Slurm may have removed it, or it may have failed: only Slurm knows
+// which.
 bool isQueued(const RunFolder& folder);
 // Returns the folder of the sweep to which the run in `folder` belongs: the folder above it, if the
 // file of runOrderFile() there names the run. Otherwise null.

@@ -201,7 +201,7 @@ Validity PredictCommand::setFormat(kj::StringPtr word) {
   auto names = KJ_MAP(row, FORMATS) {
     return kj::str(row.name);
   };
-  return kj::str("`", word, "` is no format; choose one of ", kj::strArray(names, ", "));
+  return kj::str("`", word, "` is not a format; choose one of ", kj::strArray(names, ", "));
 }
 
 Validity PredictCommand::predict() {

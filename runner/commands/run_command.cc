@@ -202,8 +202,9 @@ RunLock lockInBackground(const RunFolder& folder, bool isOfSweep, Background& ba
 kj::MainFunc RunCommand::getMain() {
   kj::MainBuilder builder(commandLine, VERSION,
       "Runs the experiment in FILE in a new folder RUNS/<name>/<n>, shows its log and progress, "
-      "and prints the result table. A sweep has one folder per run, named by the run's settings, "
-      "and skips finished runs. Ctrl-C ends it with exit code 130 and leaves no process.\n"
+      "and prints the result table. A sweep has one folder per run, named after the run's "
+      "settings, and skips finished runs. Ctrl-C ends it with exit code 130 and leaves no "
+      "process.\n"
       "\n"
       "  runner run configs/fashion_mnist_dist_sync.toml\n"
       "  runner run configs/cifar10_local.toml --set train.epochs=2 --runs /tmp/runs\n"
@@ -406,8 +407,8 @@ kj::Maybe<kj::String> RunCommand::whyNoMembership(const LoadedRuns& all) const {
     return kj::str("--membership needs cluster.on_loss = \"continue\"");
   }
   if (experiment.changesAtEpochEnds()) {
-    return kj::str("--membership needs kvstore.mode = \"dist_sync\": in other modes a result ",
-        "depends on time, so nothing could be repeated");
+    return kj::str("--membership needs kvstore.mode = \"dist_sync\": in other modes, the result ",
+        "depends on timing, so it cannot be repeated");
   }
   auto read = [&]() { MemberPlan({kj::str(membershipOf)}, experiment.cluster.seats()); };
   KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) return reasonOf(*e);
@@ -491,10 +492,10 @@ kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedRuns& all) {
   }
   auto& name = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment).name;
   tell(folderIdentity(kj::str(runs, "/", name)) != nullptr
-           ? kj::str("no run in ", runs, "/", name,
-                 " is of this experiment: they had other values, "
-                 "or have not begun. A new run begins")
-           : kj::str("this experiment has no run yet: it begins"));
+           ? kj::str("none of the runs in ", runs, "/", name,
+                 " belongs to this experiment: their values differ, or "
+                 "they have not begun. A new run begins")
+           : kj::str("this experiment has no run yet, so a new one begins"));
   return nullptr;
 }
 
@@ -530,11 +531,11 @@ void RunCommand::warnOf(const LoadedRuns& all) {
     validates = validates || hasValidation;
     for (auto& sentence: endlessWarmUps(experiment, facts)) warn(kj::mv(sentence));
     if (experiment.checkpoint.keepBest && !hasValidation) {
-      warn(kj::str("checkpoint.keep_best keeps nothing, because there are no records to validate ",
-          "on: no epoch is the best one"));
+      warn(kj::str("checkpoint.keep_best has no effect: there are no records to validate on, so ",
+          "no epoch is the best one"));
     }
     if (experiment.train.earlyStop != nullptr && !hasValidation) {
-      warn(kj::str("train.early_stop ends nothing, because there are no records to validate on"));
+      warn(kj::str("train.early_stop has no effect, because there are no records to validate on"));
     }
     auto lacks = neverReached(experiment.expectations, experiment.published, epochs, hasValidation);
     for (auto& sentence: lacks) warn(kj::mv(sentence));

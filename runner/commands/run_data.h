@@ -28,8 +28,8 @@ kj::Array<kj::String> checkStarts(
 
 // Fetches and imports the data of all runs, with progress and warnings, so that no role waits for
 // the download of another. Also makes the checks that need the records, and ends the program if one
-// fails. Throws if the data of a run are not available. With `mayFail`, throws only if this is so
-// for all runs, and otherwise sets `problem` of the runs concerned.
+// fails. Throws if the data of a run are not available. With `mayFail`, throws only if the data of
+// all runs are unavailable. Otherwise sets `problem` of the runs whose data are unavailable.
 void prepareData(
     LoadedRuns& all, kj::StringPtr file, CommandLine& commandLine, bool mayFail = false);
 

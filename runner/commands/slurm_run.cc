@@ -30,7 +30,8 @@ void refuseQueued(const RunFolder& folder) {
       noteSlurmJobIsOver(folder, *id);
     } else if (isHeld(folder) || lastExitCodeOf(folder) == nullptr) {
       configs::fail("squeue does not answer, so the state of job ", *id, ", which works on ",
-          folder.path, ", is not known. Run this command where Slurm is, or remove ",
+          folder.path,
+          ", is not known. Run this command on a machine with Slurm's commands, or remove ",
           slurmJobFile(folder), " if the job has ended");
     }
   }

@@ -97,7 +97,7 @@ bool cancelJobOf(const RunFolder& folder) {
     // Probably, it does not wait in the queue again.
     if (!isHeld(folder) && lastExitCodeOf(folder) != nullptr) return false;
     configs::fail("squeue does not answer, so the state of job ", ids[0], ", which works on ",
-        folder.path, ", is not known. Run this command where Slurm is");
+        folder.path, ", is not known. Run this command on a machine with Slurm's commands");
   }
   return false;
 }

@@ -253,11 +253,11 @@ ClusterConfig ClusterConfig::read(configs::Reader& reader, const rpc::KvStoreCon
   config.devices = reader.texts("devices",
       "The devices of each worker. Each of `\"cpu\"`, `\"cpu:1\"`, … computes with its own "
       "`threads_per_worker` threads. `\"cuda:N\"` is a GPU: see `runner devices`. A worker divides "
-      "its batch into equal parts, one per device. The last device also gets the rest. Batch norm "
-      "is computed over the part of one device. Several devices need a `kvstore.mode` other than "
-      "`local`. With launcher `local`, all workers use the same GPUs. With `slots` in `hosts`, the "
-      "first worker of a host uses the GPUs named here, and each further worker uses the next "
-      "ones, the same number per worker.",
+      "its batch into equal parts, one per device. The last device also gets the images that are "
+      "left over. Batch norm is computed over the part of one device. Several devices need a "
+      "`kvstore.mode` other than `local`. With launcher `local`, all workers use the same GPUs. "
+      "With `slots` in `hosts`, the first worker of a host uses the GPUs named here, and each "
+      "further worker uses the next ones, the same number per worker.",
       ONE_DEVICE);
   config.devicesSpan = reader.span("devices");
   auto& set = reader.choose("instruction_set",

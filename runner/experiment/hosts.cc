@@ -53,7 +53,7 @@ kj::Maybe<Host> parseAddress(kj::StringPtr text, Complain& complain) {
     host.user = kj::heapString(rest.slice(0, *at));
     rest = kj::heapString(rest.slice(*at + 1));
     if (!isName(host.user)) {
-      complain(" has no name of a user before its `@`", "write \"user@node1\"");
+      complain(" has no valid user name before its `@`", "write \"user@node1\"");
       return nullptr;
     }
   }
@@ -147,7 +147,8 @@ kj::Array<Host> readHosts(configs::Reader& reader) {
     };
     KJ_IF_MAYBE(host, parseHost(line.text, complain)) {
       if (!merge(kj::mv(*host), hosts)) {
-        complain(" is named above with another user or port", "name each host in one way");
+        complain(" is named above with another user or port",
+            "give each host the same user and port everywhere");
       }
     }
   }

@@ -75,8 +75,8 @@ TEST_CASE("readHosts: refuses each text that is not a host, and says what to wri
   };
   check("", "names no host");
   check("-oProxyCommand=reboot", "does not begin with a host");
-  check("-x@node1", "no name of a user");
-  check("@node1", "no name of a user");
+  check("-x@node1", "no valid user name");
+  check("@node1", "no valid user name");
   check("no de", "unknown word `de`");
   check("node1;reboot", "does not begin with a host");
   check("node1:", "no port from 1 to 65535");

@@ -157,7 +157,7 @@ kj::Maybe<SweptKey> readKey(
   for (auto word: NOT_SWEPT) {
     if (first == word.asArray()) {
       reader.diagnostics().error(entry.keySpan, kj::str("`", word, "` cannot be swept"),
-          "sweep keys that the result of a run depends on");
+          "sweep only keys on which the result of a run depends");
     }
   }
   // Each part of a dotted key becomes a table within the one before it.

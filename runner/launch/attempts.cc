@@ -98,8 +98,8 @@ kj::Promise<Outcome> Attempts::run() {
         return io.provider->getTimer().afterDelay(pause).then([this]() { return run(); });
       }
       if (inVain > 0) {
-        reason = &outcome.failure.emplace(kj::str(*reason, "; the run was lost ", inVain,
-            " times in a row without coming further than step ", furthest));
+        reason = &outcome.failure.emplace(
+            kj::str(*reason, "; ", inVain, " attempts in a row did not get past step ", furthest));
       }
     }
     return kj::mv(outcome);

@@ -62,7 +62,8 @@ private:
   };
 
   void begin(ListenPlace place);
-  // Whether the job may continue after this failure of the group. The coordinator then decides it.
+  // Whether the job may continue after this failure of the group. If so, the coordinator decides
+  // whether it does.
   bool mayGoOnWithout(const WatchedGroup& member, const Failure& failed) const;
   void watch(WatchedGroup& member);
   void end(WatchedGroup& member);

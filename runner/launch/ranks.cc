@@ -267,7 +267,7 @@ kj::Promise<void> answersInTime(
 kj::String ownPath() {
   char path[4096];
   ssize_t n = ::readlink("/proc/self/exe", path, sizeof(path));
-  KJ_REQUIRE(n > 0 && size_t(n) < sizeof(path), "no path of this program");
+  KJ_REQUIRE(n > 0 && size_t(n) < sizeof(path), "cannot find the path of this program");
   return kj::heapString(path, n);
 }
 

@@ -35,8 +35,8 @@ struct SlurmEnd {
 constexpr SlurmEnd SLURM_ENDS[] = {
     {"TIMEOUT"_kj, "raise the limit, such as with SBATCH_TIMELIMIT=2:00:00"_kj},
     {"CANCELLED"_kj, "a user or an administrator has cancelled it (scancel)"_kj},
-    {"NODE_FAIL"_kj, "a node of it failed: run it again"_kj},
-    {"BOOT_FAIL"_kj, "a node of it did not boot: run it again"_kj},
+    {"NODE_FAIL"_kj, "one of its nodes failed: run it again"_kj},
+    {"BOOT_FAIL"_kj, "one of its nodes did not boot: run it again"_kj},
     {"OUT_OF_MEMORY"_kj, "ask for more memory, such as with SBATCH_MEM_PER_CPU=4G"_kj},
     {"PREEMPTED"_kj, "a job of higher priority took its place: run it again"_kj},
 };

@@ -192,7 +192,7 @@ kj::String explainSsh(
   for (auto& line: lines) {
     if (line.startsWith(OURS)) return kj::str(line.slice(OURS.size()));
   }
-  auto said = lines.size() == 0 ? kj::str("ssh ended without a word") : kj::str(lines.back());
+  auto said = lines.size() == 0 ? kj::str("ssh ended without a message") : kj::str(lines.back());
   auto port = host.sshPort == 0 ? kj::str() : kj::str("-p ", host.sshPort, " ");
   auto user = host.user.size() == 0 ? kj::str() : kj::str(host.user, "@");
   return kj::str(said, "; try `", command, " ", port, user, host.name,
@@ -300,7 +300,7 @@ kj::Promise<void> SshHost::greet() {
     }
     if (answer == CHANGED) {
       say(kj::str("the copy of this program on ", host.name,
-          " has changed or does not start, and is made again"));
+          " has changed or does not start, so it is copied again"));
     }
     if (!answer.startsWith(SEND)) return greet();
     auto sent = send(answer.slice(SEND.size()));

@@ -40,7 +40,7 @@ TEST_CASE("explainSsh: passes on a cause that it does not know, and reports if s
       explained({"first", "kex_exchange_identification: Connection closed"}) ==
       "kex_exchange_identification: Connection closed; try `ssh -i key node2` by hand, and remove "
       "~/.cache/runner/programs there if it works");
-  CHECK(explained({}).startsWith("ssh ended without a word; try `ssh -i key node2` by hand"));
+  CHECK(explained({}).startsWith("ssh ended without a message; try `ssh -i key node2` by hand"));
 }
 
 TEST_CASE("explainSsh: passes on the reason why ssh cannot be started") {

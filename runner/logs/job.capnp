@@ -41,7 +41,7 @@ interface Coordinator {
   # - `address` is where a role that holds a shard listens.
   # - `digest` is the sha256 of the resolved experiment. `settings` is the text of which `digest` is
   #   the hash, without the records. It is empty if the text is very long. If the digests differ,
-  #   the coordinator uses it to name the keys that differ.
+  #   the coordinator uses `settings` to name the keys that differ.
   # - `version` is the version of the role's program.
   # - `host` is the name of the role's machine, for messages.
   # - `instructionSet` is for workers only: the highest level of instructions that the role's host

@@ -117,7 +117,7 @@ kj::String curves(Runs runs) {
     for (uint i: kj::indices(runs)) looks.add(Series{kj::str(runs[i].label), nullptr, i});
     parts.add(drawLegend(looks));
     if (sourcesOf(runs).size() > 0) {
-      parts.add(kj::str("<p class=\"quiet\">Hollow marks were published.</p>\n"));
+      parts.add(kj::str("<p class=\"quiet\">Hollow marks show published figures.</p>\n"));
     }
   }
   parts.add(kj::str("<div class=\"charts\">\n"));
@@ -148,7 +148,7 @@ kj::String stepTimes(Runs runs) {
     }
   }
   if (bars.empty()) return nullptr;
-  return kj::str("<p class=\"quiet\">A worker's compute thread, averaged over workers",
+  return kj::str("<p class=\"quiet\">The time of a worker's compute thread, averaged over workers",
       leavesFirstOut ? " and epochs, without the first epoch" : "",
       ". Left to right: read, forward, backward, push, pull.</p>\n", drawBars(bars, verbs, "ms"),
       htmlOf(stepTimesTable(runs)));

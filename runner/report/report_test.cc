@@ -116,12 +116,14 @@ TEST_CASE("reportHtml: the same runs give the same page, and texts are escaped")
 TEST_CASE("reportHtml: step times say what they are averaged over") {
   auto runs = two(run("a", 0.9, 0.1), run("b", 0.9, 0.1));
   CHECK(contains(reportHtml("x", runs),
-      "A worker's compute thread, averaged over workers and epochs, without the first epoch. "));
+      "The time of a worker's compute thread, averaged over workers and epochs, without the first "
+      "epoch. "));
   // A run of one epoch has no epoch after the first.
   for (auto& each: runs) {
     each.record.epochRecords = kj::arr(each.record.epochRecords[0]);
   }
-  CHECK(contains(reportHtml("x", runs), "A worker's compute thread, averaged over workers. "));
+  CHECK(contains(
+      reportHtml("x", runs), "The time of a worker's compute thread, averaged over workers. "));
 }
 
 TEST_CASE("reportHtml: the page fetches nothing and runs no scripts") {

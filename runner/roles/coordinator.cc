@@ -394,7 +394,8 @@ kj::Promise<void> Job::countPushes(uint epoch) {
 }
 
 void Job::finish(Seat& seat, kj::Array<float> parameters, kj::ArrayPtr<const float> statistics) {
-  KJ_REQUIRE(seat.role == Role::WORKER && !seat.finished, "only workers finish, and once");
+  KJ_REQUIRE(
+      seat.role == Role::WORKER && !seat.finished, "only a worker can finish, and only once");
   requireStarted(seat);
   seat.finished = true;
   finished++;

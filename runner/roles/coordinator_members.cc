@@ -127,7 +127,7 @@ void Job::lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool lef
 }
 
 kj::Promise<void> Job::leave(Seat& seat) {
-  KJ_REQUIRE(seat.isWorkingMember(), "only members leave, and once");
+  KJ_REQUIRE(seat.isWorkingMember(), "only a member can leave, and only once");
   // The others may have made their first step without having reported it yet.
   if (!hadBegunBefore(seat)) {
     return timer.afterDelay(ADMITS_AGAIN).then([this, &seat]() -> kj::Promise<void> {
@@ -237,7 +237,7 @@ kj::Promise<void> Job::leaveOutsiders() {
 }
 
 kj::Promise<void> Job::enter(Seat& seat) {
-  KJ_REQUIRE(seat.role == Role::WORKER && !seat.isMember, "only workers enter, and once");
+  KJ_REQUIRE(seat.role == Role::WORKER && !seat.isMember, "only a worker can enter, and only once");
   auto paf = kj::newPromiseAndFulfiller<void>();
   seat.entering = kj::mv(paf.fulfiller);
   if (plan == nullptr) tasks->add(admitSoon());

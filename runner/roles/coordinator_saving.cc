@@ -115,7 +115,7 @@ void Job::take(Seat& seat, Session::SavePartParams::Reader piece) {
   auto part = piece.getPart();
   auto require = [&](bool isExpected) {
     KJ_REQUIRE(isExpected && seat.role == Role::WORKER && seat.index == 0,
-        "nobody asked for these weights of this role");
+        "the coordinator has not asked this role for these weights");
   };
   auto take = [&]() {
     if (part == Part::BEST) {

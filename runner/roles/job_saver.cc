@@ -231,7 +231,7 @@ void JobSaver::take(PartName name, Session::SavePartParams::Reader piece) {
     if (part.isWhole()) writeIfWhole();
     return;
   }
-  KJ_FAIL_REQUIRE("there is no such part of this job", name.file());
+  KJ_FAIL_REQUIRE("this job has no such part", name.file());
 }
 
 bool JobSaver::isWhole() const {

@@ -15,7 +15,8 @@ kj::Promise<void> Meeting::join(
   }
   KJ_REQUIRE(mine.isMember && !full && epoch == newEpoch && step == newStep && place == newPlace &&
                  mine.contribution == nullptr,
-      "workers lost step with each other", rank, newEpoch, epoch, newStep, step);
+      "workers meet at different steps, or one of them meets twice", rank, newEpoch, epoch, newStep,
+      step);
   KJ_REQUIRE(contribution.statistics.size() == statistics,
       "workers bring different numbers of statistics", rank, contribution.statistics.size(),
       statistics);

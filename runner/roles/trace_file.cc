@@ -247,12 +247,12 @@ void writeTrace(const rpc::Trace& trace, const Experiment& experiment, const Rol
   // A trace that cannot be written does not fail the run.
   auto failure = kj::runCatchingExceptions([&]() { writeWhole(path, json); });
   KJ_IF_MAYBE(e, failure) {
-    tell(kj::str("warning: no trace: ", reasonOf(*e)));
+    tell(kj::str("warning: the trace of this role is missing: ", reasonOf(*e)));
   }
   uint64_t dropped = trace.compute.dropped() + trace.io.dropped();
   if (dropped == 0) return;
   tell(kj::str("warning: the trace lacks the last ", dropped, " events: it has room for ",
-      rpc::TraceLane::EVENTS_MAX, " a thread; choose steps with --trace-steps"));
+      rpc::TraceLane::EVENTS_MAX, " events per thread; choose fewer steps with --trace-steps"));
 }
 
 void joinTraces(const Experiment& experiment, const RunFolder& folder, kj::StringPtr path) {

@@ -176,10 +176,10 @@ private:
     if (!experiment.checkpoint.keepBest) bestWeights.drop();
     bool lacksBest = experiment.checkpoint.keepBest && best.epoch > 0 && bestWeights.isEmpty();
     if (lacksBest && parts.rank == 0) {
-      configs::warn(
-          kj::str("checkpoint.keep_best was not set before, so the weights of the best epoch so "
-                  "far, epoch ",
-              best.epoch, ", were not kept. Only a better epoch will write best.safetensors"));
+      configs::warn(kj::str(
+          "checkpoint.keep_best was not set before, so the weights of the best epoch so "
+          "far, epoch ",
+          best.epoch, ", were not kept. best.safetensors is written when a later epoch is better"));
     }
   }
 

@@ -61,7 +61,7 @@ kj::Promise<kj::Array<RunRecord>> SweepArray::run() {
         }
         configs::fail(
             "squeue does not answer, so the runs of the sweep that wait in the queue are not "
-            "known. Run this command where Slurm is");
+            "known. Run this command on a machine with Slurm's commands");
       })
       .then([this]() {
         submission = submit().fork();

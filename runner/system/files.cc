@@ -35,7 +35,7 @@ namespace {
     // This limit applies in every folder.
     advice = isLimited ? kj::str(". Raise the limit on the size of a file (`ulimit -f`), which is ",
                              limit.rlim_cur, " bytes")
-                       : kj::str("; its file system has no larger files: ", wayOut);
+                       : kj::str("; its file system does not allow larger files: ", wayOut);
   }
   configs::fail("cannot write ", name, ": ", strerror(error), advice);
 }

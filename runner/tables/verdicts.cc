@@ -120,7 +120,7 @@ private:
         excess = 0;
       add(excess, kj::str("within ", bound, " of ", whose, "'s ", shortest(*o, excess)));
     } else {
-      add(NAN, kj::str("within ", bound, " of ", whose, "'s, which is not there"));
+      add(NAN, kj::str("within ", bound, " of ", whose, "'s, which is missing"));
     }
   }
 
@@ -130,8 +130,8 @@ private:
           v, bound, figureOf(first, *expectation.figure, topK, expectation.epoch), "the first run");
     } else if (first.state != RunRecord::RUNNING) {
       // The figure of a run in progress is not known yet.
-      add(NAN,
-          kj::str("within ", bound, " of the first run's, which is not there or did not finish"));
+      add(NAN, kj::str("within ", bound,
+                   " of the first run's, but that run is missing or did not finish"));
     }
   }
 

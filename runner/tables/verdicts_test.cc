@@ -106,8 +106,8 @@ TEST_CASE("judge: measures distances from epoch 1, and from the same epoch of th
         "- validation_accuracy of epoch 2 is 0.88, expected within 0.01 of the first run's 0.9\n");
   first.state = RunRecord::STOPPED;
   CHECK(judged(NEAR_RUN, run(0.2, 0.9), first) ==
-        "- validation_accuracy of epoch 2 is 0.9, expected within 0.01 of the first run's, which "
-        "is not there or did not finish\n");
+        "- validation_accuracy of epoch 2 is 0.9, expected within 0.01 of the first run's, but "
+        "that run is missing or did not finish\n");
   first.state = RunRecord::RUNNING;
   CHECK(judged(NEAR_RUN, run(0.2, 0.9), first) == "");
   // Without a sweep, and for the first run itself, this expectation has no verdict.

@@ -56,7 +56,7 @@ kj::Maybe<kj::String> checkStart(
     };
     KJ_IF_MAYBE(e, kj::runCatchingExceptions(load)) {
       diagnostics.error(start->span, reasonOf(*e),
-          "choose weights of the same network, or name in `skip` the arrays that shall start from "
+          "choose weights of the same network, or name in `skip` the arrays that should start from "
           "initial values");
       return nullptr;
     }

@@ -58,14 +58,14 @@ TEST_CASE("a job that is lost five times without progress ends, and says so") {
   Run run(SHORT, {RESTARTS, "checkpoint.every_steps=100000"});
   REQUIRE(run.command.waitForOutput("Epoch[0] Batch [100]"));
   pid_t last = 0;
-  while (!run.command.waitForErrors("in a row without coming further", 0)) {
+  while (!run.command.waitForErrors("attempts in a row did not get past step", 0)) {
     auto roles = run.roles();
     if (roles.size() == 0 || roles[0].pid == last) continue;
     last = roles[0].pid;
     ::kill(last, SIGKILL);
   }
   auto ended = run.command.wait(FAILS_WITHIN_S);
-  checkFailed(ended, {"killed by signal 9", "5 times in a row"});
+  checkFailed(ended, {"killed by signal 9", "5 attempts in a row"});
   CHECK(countOf(ended.errors, AGAIN) == 5);
   checkNothingLeft(run);
 }

@@ -188,7 +188,7 @@ TEST_CASE("a run that lost a role, or was interrupted, ends like an undisturbed 
 TEST_CASE("--resume begins a run if there is none, and shows the result of one that has finished") {
   ResumableRun run(nullptr);
   auto first = run.start({RESUME})->wait();
-  CHECK(contains(first.errors, "this experiment has no run yet: it begins\n"));
+  CHECK(contains(first.errors, "this experiment has no run yet, so a new one begins\n"));
   auto trained = finished(first, run.folder);
   auto events = run.read("events.jsonl");
   auto again = run.start({RESUME})->wait();
@@ -213,7 +213,7 @@ TEST_CASE("--resume says that earlier runs had other values, before it begins a 
   run.train();
   auto other = run.start({"--set", "train.seed=2", RESUME})->wait();
   CHECK(other.exitCode == 0);
-  CHECK(contains(other.errors, "is of this experiment: they had other values"));
+  CHECK(contains(other.errors, "belongs to this experiment: their values differ"));
 }
 
 TEST_CASE("--resume names a damaged checkpoint, and uses the one before") {

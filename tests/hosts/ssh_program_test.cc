@@ -34,7 +34,7 @@ TEST_CASE("a program that has changed on a host since it was copied there is cop
     INFO(ended.errors);
     CHECK(ended.exitCode == 0);
     return contains(ended.errors,
-        "the copy of this program on h2 has changed or does not start, and is made again");
+        "the copy of this program on h2 has changed or does not start, so it is copied again");
   };
   CHECK_FALSE(run());
   constexpr kj::StringPtr DAMAGES[] = {

@@ -32,7 +32,7 @@ void requireSame(
   if (difference <= tolerance * length) return;
   configs::fail("the cpu program's ", what, " differ from the reference implementation's by ",
       difference / length, " of their length, more than the allowed ", tolerance,
-      ". Nothing was measured. --no-check measures in spite of it");
+      ". Nothing was measured. --no-check skips this comparison");
 }
 
 }  // namespace

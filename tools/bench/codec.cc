@@ -144,7 +144,7 @@ Times measure(const Codec& codec, uint values, uint workers) {
   for (auto i: kj::indices(sum)) {
     double error = fabs(double(sum[i]) - double(decoded[i]));
     if (error > (exact ? 0 : 0.01 * fabs(double(sum[i])))) {
-      configs::fail("a sum that was encoded is ", decoded[i], " in place of ", sum[i]);
+      configs::fail("a sum that was encoded is ", decoded[i], " instead of ", sum[i]);
     }
   }
   return times;

@@ -81,8 +81,8 @@ void KvReplay::compare(kj::ArrayPtr<const float> parameters) const {
     if (memcmp(part.begin(), values.begin(), part.asBytes().size()) == 0) continue;
     for (auto i: kj::indices(part)) {
       if (part[i] == values[i]) continue;
-      configs::fail("a wrong value came out: parameter ", begin + i, " is ", part[i], ", not ",
-          values[i], "; there are no figures of a store that is wrong");
+      configs::fail("the store returned a wrong value: parameter ", begin + i, " is ", part[i],
+          ", not ", values[i], ". No figures are printed, because they would be meaningless");
     }
   }
 }

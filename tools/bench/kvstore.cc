@@ -109,7 +109,7 @@ kj::MainFunc BenchKvStore::getMain() {
 Validity BenchKvStore::setBytes(kj::StringPtr words) {
   for (auto& word: split(words, ',')) {
     auto bytes = numberOf(word, sizeof(float), BYTES_MAX).orDefault(1);
-    if (bytes % sizeof(float) != 0) return kj::str("not bytes of whole floats, 4 to ", BYTES_MAX);
+    if (bytes % sizeof(float) != 0) return kj::str("not a multiple of 4 from 4 to ", BYTES_MAX);
     sizes.add(bytes);
   }
   return true;
@@ -140,7 +140,7 @@ Validity BenchKvStore::setCores(kj::StringPtr words) {
     }
   }
   if (parts.size() != 2 || chosen.size() != 2) {
-    return kj::str("neither none nor two cores that this process may use");
+    return kj::str("neither `none` nor two cores that this process may use");
   }
   cores = {chosen[0], chosen[1]};
   return true;
@@ -149,9 +149,11 @@ Validity BenchKvStore::setCores(kj::StringPtr words) {
 Validity BenchKvStore::run() {
   if (sizes.size() == 0) sizes.addAll(kj::arrayPtr(SIZES, kj::size(SIZES)));
   if (wires.size() == 0) wires.addAll(kj::arrayPtr(STORE_WIRES, kj::size(STORE_WIRES)));
-  if (workers > 64 || servers > 64) return kj::str("more than 64 workers or servers");
+  if (workers > 64 || servers > 64) return kj::str("at most 64 workers and 64 servers are allowed");
   for (auto bytes: sizes) {
-    if (bytes * keys > BYTES_MAX) return kj::str("more than ", BYTES_MAX, " bytes of all keys");
+    if (bytes * keys > BYTES_MAX) {
+      return kj::str("all keys together may have at most ", BYTES_MAX, " bytes");
+    }
   }
   if (hasPeers) {
     peers.add(newGloo(python));

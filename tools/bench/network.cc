@@ -191,7 +191,7 @@ Validity BenchNetwork::setBandwidths(kj::StringPtr words) {
 }
 
 Validity BenchNetwork::run() {
-  if (wait_ms > 0 && !waits) return kj::str("--ms goes with --program wait");
+  if (wait_ms > 0 && !waits) return kj::str("--ms has no effect without --program wait");
   auto loaded = load();
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   if (!experiment.kvstore.hasServers()) {
@@ -199,7 +199,7 @@ Validity BenchNetwork::run() {
   }
   uint hosts = hostsOf(experiment);
   if (hosts < 2 || hosts > Links::HOSTS_MAX) {
-    return kj::str("it takes 2 to ", Links::HOSTS_MAX, " workers or servers");
+    return kj::str("this command needs 2 to ", Links::HOSTS_MAX, " workers or servers");
   }
   if (bandwidths_mbit.size() == 0) bandwidths_mbit.add(1000);
   if (!json) runner::print(kj::str(experiment.cluster.roles(), "\n"));
