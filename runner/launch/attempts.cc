@@ -5,6 +5,7 @@
 #include "runner/launch/launchers.h"
 #include "runner/logs/events.h"
 #include "runner/logs/job.capnp.h"
+#include "runner/roles/member_plan.h"
 #include "runner/system/reason.h"
 
 namespace runner {
@@ -54,8 +55,14 @@ kj::Promise<Outcome> Attempts::attempt() {
   auto run = kj::heap<LaunchedRun>(
       LaunchedRun{loaded, folder, view, io, options, secretFor(experiment.cluster)});
   auto launcher = options.newLauncher == nullptr ? newLauncher(*run) : (*options.newLauncher)(*run);
-  auto launch = kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher, folder,
-      options.membershipOf.size() > 0);
+  uint repeatedSeats = 0;
+  if (options.membershipOf.size() > 0) {
+    auto& cluster = experiment.cluster;
+    MemberPlan plan({kj::str(options.membershipOf)}, cluster.seats());
+    repeatedSeats = plan.seats(cluster.workers);
+  }
+  auto launch =
+      kj::heap<Launch>(experiment, view, io.provider->getTimer(), *launcher, folder, repeatedSeats);
   if (options.saveHook != nullptr) options.saveHook->launch = *launch;
   // The promise may also be dropped, for example because the sweep stops this run.
   return kj::evalNow([&]() { return launch->run(); })

@@ -30,13 +30,13 @@ bool saysOnlyThatCoordinatorIsGone(const Failure& failure) {
 }  // namespace
 
 Launch::Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher,
-    kj::Maybe<const RunFolder&> folder, bool repeatsMembers)
+    kj::Maybe<const RunFolder&> folder, uint repeatedSeats)
     : experiment(experiment),
       view(view),
       timer(timer),
       launcher(launcher),
       folder(folder),
-      repeatsMembers(repeatsMembers),
+      repeatedSeats(repeatedSeats),
       wanted(experiment.cluster.workers),
       running(timer),
       over(nullptr),
@@ -240,8 +240,8 @@ void Launch::adjustWorkers() {
   auto& cluster = experiment.cluster;
   bool isOver = finished || failure != nullptr;
   if (!scales() || folder == nullptr || !allHaveJoined || isOver) return;
-  if (repeatsMembers) {
-    wanted = cluster.seats();
+  if (repeatedSeats > 0) {
+    wanted = repeatedSeats;
   } else KJ_IF_MAYBE(count, wantedWorkers(KJ_ASSERT_NONNULL(folder))) {
     wanted = kj::max(cluster.elastic.min, kj::min(cluster.elastic.max, *count));
   }
@@ -262,11 +262,11 @@ void Launch::adjustWorkers() {
   for (uint rank = cluster.seats(); rank-- > 0 && present > wanted;) {
     if (!stays(rank)) continue;
     auto& member = KJ_ASSERT_NONNULL(workerOf(rank));
-    // One that is about to join leaves when it has joined.
+    present--;
+    // One that is about to join is asked when it has joined.
     if (!member.hasJoined() || member.isLost) continue;
     member.leaves = true;
     member.process->requestLeave();
-    present--;
   }
 }
 

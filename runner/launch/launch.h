@@ -21,11 +21,11 @@ class Launch: private kj::TaskSet::ErrorHandler {
 public:
   // All arguments must outlive the launch. With cluster.on_loss = "continue", the job gets as many
   // workers as the user wants: see wantedWorkers(). Without `folder`, it keeps those that it has.
-  // `repeatsMembers`: the job repeats the losses and joins of another run. Then a worker is started
-  // for each free place, and the coordinator lets it join at the step at which a worker joined the
-  // other run.
+  // `repeatedSeats` is 0, or the job repeats the losses and joins of another run, which had that
+  // many ranks: see MemberPlan::seats(). Then a worker is started for each free rank of these, and
+  // the coordinator lets it join at the step at which a worker joined the other run.
   Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher,
-      kj::Maybe<const RunFolder&> folder = nullptr, bool repeatsMembers = false);
+      kj::Maybe<const RunFolder&> folder = nullptr, uint repeatedSeats = 0);
 
   ~Launch() noexcept(false);
 
@@ -113,7 +113,7 @@ private:
   kj::Timer& timer;
   Launcher& launcher;
   const kj::Maybe<const RunFolder&> folder;
-  const bool repeatsMembers;
+  const uint repeatedSeats;
   uint wanted;  // how many workers the job is to have
 
   kj::Own<kj::AsyncInputStream> events;

@@ -17,9 +17,11 @@ struct FakeRole final: public StartedGroup {
       kj::newPromiseAndFulfiller<kj::Maybe<Failure>>();
 
   bool stopped = false;
+  bool mayLeave = false;  // it was asked to
 
   kj::Promise<kj::Maybe<Failure>> ended() override { return kj::mv(end.promise); }
   bool isStopped() override { return stopped; }
+  void requestLeave() override { mayLeave = true; }
 };
 
 // A launch of a coordinator, one server and two workers, all of them fake. Calls `then` when the
@@ -36,10 +38,10 @@ struct FakeLaunch: public Launcher {
   kj::Promise<Outcome> outcome = nullptr;
   kj::Maybe<const RunFolder&> folder;
 
-  explicit FakeLaunch(
-      kj::Function<void(FakeLaunch&)> then, kj::StringPtr setting = "cluster.on_loss=fail")
+  explicit FakeLaunch(kj::Function<void(FakeLaunch&)> then,
+      kj::StringPtr onLoss = "cluster.on_loss=fail", kj::StringPtr more = "cluster.workers=2")
       : then(kj::mv(then)) {
-    kj::StringPtr overrides[] = {"cluster.servers=1", setting};
+    kj::StringPtr overrides[] = {"cluster.servers=1", onLoss, more};
     loaded = loadExperiment("configs/fashion_mnist_dist_sync.toml", overrides);
     REQUIRE(loaded.errors == "");
   }
@@ -220,9 +222,10 @@ struct TimedLaunch: public FakeLaunch {
   kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
 
   TimedLaunch(): FakeLaunch([](FakeLaunch&) {}) { begin(timer); }
-  // The other workers continue if one is lost.
+  // The other workers continue if one is lost, and there may be 1 to 4.
   explicit TimedLaunch(const RunFolder& of)
-      : FakeLaunch([](FakeLaunch&) {}, "cluster.on_loss=continue") {
+      : FakeLaunch(
+            [](FakeLaunch&) {}, "cluster.on_loss=continue", "cluster.elastic={min=1,max=4}") {
     folder = of;
     begin(timer);
   }
@@ -385,6 +388,28 @@ TEST_CASE("Launch: a worker that was killed and is not replaced does not explain
   });
   launch.fail(0, Failure::FAILED, "the disk of the coordinator is full");
   CHECK(launch.failure() == "the disk of the coordinator is full");
+}
+
+TEST_CASE("Launch: if fewer workers are wanted, those that still start leave first") {
+  RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/starting_workers")};
+  makeFolders(folder.path);
+  TimedLaunch launch(folder);
+  launch.listen();
+  launch.join(Role::SERVER, 0);
+  for (uint rank = 0; rank < 2; rank++) launch.join(Role::WORKER, rank);
+  wantWorkers(folder, 4);
+  launch.pass(1 * kj::SECONDS);
+  REQUIRE(launch.roles.size() == 6);
+  wantWorkers(folder, 2);
+  launch.pass(1 * kj::SECONDS);
+  for (auto role: launch.roles) CHECK_FALSE(role->mayLeave);
+  for (uint rank = 2; rank < 4; rank++) launch.join(Role::WORKER, rank);
+  launch.pass(1 * kj::SECONDS);
+  for (uint i: kj::indices(launch.roles)) CHECK(launch.roles[i]->mayLeave == (i >= 4));
+  wantWorkers(folder, 1);
+  launch.pass(1 * kj::SECONDS);
+  CHECK_FALSE(launch.roles[2]->mayLeave);
+  CHECK(launch.roles[3]->mayLeave);
 }
 
 TEST_CASE("Launch: a worker whose processes never become members is not started without end") {

@@ -59,7 +59,7 @@ TEST_CASE(
   CHECK(why(folder, job("TIMEOUT", "TimeLimit")) ==
         "Slurm ended job 17: TIMEOUT (TimeLimit); raise the limit, such as with "
         "SBATCH_TIMELIMIT=2:00:00");
-  CHECK(contains(why(folder, job("NODE_FAIL")), "Slurm ended job 17: NODE_FAIL; a node"));
+  CHECK(contains(why(folder, job("NODE_FAIL")), "Slurm ended job 17: NODE_FAIL; one of its nodes"));
   CHECK(contains(why(folder, job("DEADLINE")), "`scontrol show job` says more"));
 }
 

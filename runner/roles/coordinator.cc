@@ -444,9 +444,9 @@ kj::Promise<void> Job::endIfFinished() {
 
 void Job::warnOfChangesNotMade() {
   KJ_IF_MAYBE(known, plan) {
-    auto made = members.changes().size();
-    if (made >= known->changes()) return;
-    configs::warn(kj::str("this run has made ", made, " of the ", known->changes(), " losses and ",
+    auto made = members.changes().size(), wanted = known->changes(epochsTrained);
+    if (made >= wanted) return;
+    configs::warn(kj::str("this run has made ", made, " of the ", wanted, " losses and ",
         "joins of workers that it repeats, so its weights are not those of the other run"));
   }
 }

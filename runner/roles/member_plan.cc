@@ -34,6 +34,17 @@ MemberPlan::MemberPlan(const RunFolder& folder, uint seats) {
   });
 }
 
+size_t MemberPlan::changes(uint epochs) const {
+  size_t count = joins.size();
+  for (auto& loss: losses) count += loss.epoch <= epochs;
+  return count;
+}
+
+uint MemberPlan::seats(uint workers) const {
+  for (auto& join: joins) workers = kj::max(workers, join.rank + 1);
+  return workers;
+}
+
 kj::Maybe<const MemberPlan::Loss&> MemberPlan::lossOf(uint rank, uint64_t step) const {
   kj::Maybe<const Loss&> first;
   for (auto& loss: losses) {

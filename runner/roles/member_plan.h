@@ -31,8 +31,11 @@ public:
   // is not below `seats`.
   MemberPlan(const RunFolder& folder, uint seats);
 
-  // Returns how many losses and joins there are.
-  size_t changes() const { return losses.size() + joins.size(); }
+  // Returns how many losses and joins a run of `epochs` repeats. A worker that was lost after its
+  // last epoch had done all its steps.
+  size_t changes(uint epochs) const;
+  // Returns how many ranks the run had, if it began with `workers`.
+  uint seats(uint workers) const;
   // Returns the first loss of worker `rank` at `step` or later. Null if it is not lost again.
   kj::Maybe<const Loss&> lossOf(uint rank, uint64_t step) const;
   // Returns the ranks of the workers whose first step is `step`.
