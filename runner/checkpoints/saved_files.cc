@@ -70,6 +70,26 @@ bool exists(kj::StringPtr path) {
   return ::stat(path.cStr(), &about) == 0;
 }
 
+// Returns the files of the run's newest checkpoint. Null if it has none.
+kj::Maybe<SavedFiles> newestFilesOf(
+    const RunFolder& folder, kj::FunctionParam<void(kj::String why)>& refuse) {
+  constexpr uint TRIES = 10;
+  for (uint i = 1;; i++) {
+    KJ_IF_MAYBE(checkpoint, newestCheckpoint(folder, nullptr, refuse)) {
+      auto path = kj::str(checkpoint->path);
+      kj::Maybe<SavedFiles> files;
+      auto read = [&]() { files = filesOf(kj::mv(*checkpoint)); };
+      KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
+        // A run in progress removes a checkpoint when it has newer ones.
+        if (i < TRIES && !exists(kj::str(path, "/manifest.json"))) continue;
+        kj::throwFatalException(kj::mv(*e));
+      }
+      return files;
+    }
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String why)> refuse) {
@@ -87,9 +107,7 @@ SavedFiles readSavedFiles(kj::StringPtr path, kj::FunctionParam<void(kj::String 
     }
     return filesOf(kj::mv(KJ_ASSERT_NONNULL(checkpoint)));
   }
-  KJ_IF_MAYBE(checkpoint, newestCheckpoint({kj::str(path)}, nullptr, refuse)) {
-    return filesOf(kj::mv(*checkpoint));
-  }
+  KJ_IF_MAYBE(saved, newestFilesOf({kj::str(path)}, refuse)) return kj::mv(*saved);
   auto weights = RunFolder{kj::str(path)}.weights();
   if (exists(weights)) return fileAt(weights);
   configs::fail(path,

@@ -31,6 +31,12 @@ kj::String shapeOf(const nn::Key& key, const nn::Graph& graph) {
   return kj::str(key.rows, ",", key.cols);
 }
 
+bool classNamesFit(const nn::Graph& graph) {
+  size_t bytes = 0;
+  for (auto& name: graph.classNames) bytes += name.size() + 1;
+  return bytes <= CLASS_NAMES_BYTES_MAX;
+}
+
 kj::Array<kj::byte> weightsHead(
     const nn::Graph& graph, kj::StringPtr digest, kj::ArrayPtr<const Note> more) {
   kj::Vector<Tensor> tensors;
@@ -43,7 +49,7 @@ kj::Array<kj::byte> weightsHead(
   kj::Vector<Note> notes;
   notes.add(Note{"format"_kj, kj::str("pt")});
   notes.add(Note{"experiment_sha256"_kj, kj::str(digest)});
-  if (graph.classNames.size() > 0) {
+  if (graph.classNames.size() > 0 && classNamesFit(graph)) {
     notes.add(Note{"class_names"_kj, kj::strArray(graph.classNames, "\n")});
   }
   for (auto& note: more) notes.add(Note{note.name, kj::str(note.text)});

@@ -14,8 +14,14 @@ using kj::uint;
 // Returns the shape of a key's tensor in a file of weights: "64,3,5,5".
 kj::String shapeOf(const nn::Key& key, const nn::Graph& graph);
 
+// The most bytes that the names of the classes take in the header of a file. Readers refuse a
+// header of more than 4 MiB.
+constexpr size_t CLASS_NAMES_BYTES_MAX = 1 << 20;
+// Whether the names of the network's classes fit into the header of its weights.
+bool classNamesFit(const nn::Graph& graph);
+
 // Returns the bytes that precede the values in a file of weights. `notes` go into the metadata,
-// beside the digest.
+// beside the digest and the names of the classes. Leaves out names that do not fit.
 kj::Array<kj::byte> weightsHead(
     const nn::Graph& graph, kj::StringPtr digest, kj::ArrayPtr<const Note> notes = nullptr);
 

@@ -33,7 +33,9 @@ Validity AttachCommand::attach() {
   kj::UnixEventPort::captureChildExit();
   auto io = kj::setupAsyncIo();
   FollowedRun run({kj::str(folder.path)}, io);
-  run.follow().wait(io.waitScope);
+  auto ended = run.follow().then([]() { return true; });
+  auto lost = run.outputLost().then([]() { return false; });
+  if (!ended.exclusiveJoin(kj::mv(lost)).wait(io.waitScope)) commandLine.endWith(OK);
   auto end = run.end();
   tell(kj::str(folder.path, ": ", end.text));
   commandLine.endWith(ExitCode(end.exitCode));

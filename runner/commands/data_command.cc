@@ -256,6 +256,9 @@ private:
     KJ_IF_MAYBE(why, whyUnwritable(output)) {
       return kj::str("cannot write ", output, ": ", *why, ". Choose another --output");
     }
+    if (isForeignFile(output, "<!DOCTYPE html>")) {
+      return kj::str(output, " exists, and is not a page. Choose another --output, or remove it");
+    }
     auto databases = open();
     auto& db = *databases[0];
     auto reader = io::RecordReader::open(db);

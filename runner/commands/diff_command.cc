@@ -1,5 +1,6 @@
 #include "runner/commands/diff_command.h"
 
+#include <kj/map.h>
 #include <kj/vector.h>
 
 #include "runner/checkpoints/array_figures.h"
@@ -28,13 +29,25 @@ struct Found {
   bool isEqual() const { return sentences.size() == 0 && rows.size() == 0; }
 };
 
+// Finds elements by their names. A file may have tens of thousands of arrays.
 template <typename T>
-kj::Maybe<const T&> named(kj::ArrayPtr<const T> all, kj::StringPtr name) {
-  for (auto& each: all) {
-    if (each.name == name) return each;
+class ByName {
+public:
+  // `all` must outlive this object.
+  explicit ByName(kj::ArrayPtr<const T> all) {
+    for (auto& each: all) elements.findOrCreate(each.name, [&]() { return entryOf(each); });
   }
-  return nullptr;
-}
+
+  kj::Maybe<const T&> find(kj::StringPtr name) const {
+    return elements.find(name).map([](const T* each) -> const T& { return *each; });
+  }
+
+private:
+  using Elements = kj::HashMap<kj::StringPtr, const T*>;
+  Elements elements;
+
+  static typename Elements::Entry entryOf(const T& each) { return {each.name, &each}; }
+};
 
 void compareArrays(kj::StringPtr file, const FoundTensor& a, const FoundTensor& b,
     const SavedFiles& keys, Found& found) {
@@ -65,15 +78,16 @@ void compareArrays(kj::StringPtr file, const FoundTensor& a, const FoundTensor& 
 }
 
 void compareFiles(const SavedFile& a, const SavedFile& b, const SavedFiles& keys, Found& found) {
+  ByName<FoundTensor> inA(a.arrays), inB(b.arrays);
   for (auto& array: a.arrays) {
-    KJ_IF_MAYBE(other, named(b.arrays.asPtr(), array.name)) {
+    KJ_IF_MAYBE(other, inB.find(array.name)) {
       compareArrays(a.name, array, *other, keys, found);
     } else {
       found.sentences.add(kj::str(a.name, ": only A has ", array.name));
     }
   }
   for (auto& array: b.arrays) {
-    if (named(a.arrays.asPtr(), array.name) == nullptr) {
+    if (inA.find(array.name) == nullptr) {
       found.sentences.add(kj::str(b.name, ": only B has ", array.name));
     }
   }
@@ -99,15 +113,16 @@ Found compareSaved(const SavedFiles& a, const SavedFiles& b) {
       compareFacts("step", first->point.step, second->point.step, found);
     }
   }
+  ByName<SavedFile> inA(a.files), inB(b.files);
   for (auto& file: a.files) {
-    KJ_IF_MAYBE(other, named(b.files.asPtr(), file.name)) {
+    KJ_IF_MAYBE(other, inB.find(file.name)) {
       compareFiles(file, *other, a, found);
     } else if (b.checkpoint != nullptr) {
       found.sentences.add(kj::str("only A has ", file.name));
     }
   }
   for (auto& file: b.files) {
-    if (a.checkpoint != nullptr && named(a.files.asPtr(), file.name) == nullptr) {
+    if (a.checkpoint != nullptr && inA.find(file.name) == nullptr) {
       found.sentences.add(kj::str("only B has ", file.name));
     }
   }

@@ -117,6 +117,8 @@ void requireSameKind(const TrainedModel& model, const io::Dataset& dataset) {
   }
 }
 
+constexpr kj::StringPtr OTHER_FOLDER = "choose another folder with --into"_kj;
+
 }  // namespace
 
 kj::MainFunc EvaluateCommand::getMain() {
@@ -131,7 +133,8 @@ kj::MainFunc EvaluateCommand::getMain() {
       "  runner evaluate configs/cifar10_local.toml --set model.weights=other.safetensors\n"
       "\n"
       "With the instruction set and the batch size of the run, the figures are the same, to the "
-      "last digit, as in the run's own validation of these weights.");
+      "last digit, as in the run's own validation of these weights. If workers have left or joined "
+      "the run, the last digits of the loss may differ.");
   builder
       .addOptionWithArg({"data"}, folderSetter(data, "name a folder, e.g. --data my_photos"), "DIR",
           "evaluate the images in DIR instead: one folder per class, with the name of the class")
@@ -162,7 +165,8 @@ Validity EvaluateCommand::evaluate() {
     printRow(judged);
   }
   if (into.size() > 0) {
-    commandLine.orWrongInput([&]() { writePages(judged); });
+    commandLine.orWrongInput([&]() { makeFolders(into, OTHER_FOLDER); });
+    writePages(judged);
   }
   return true;
 }
@@ -288,8 +292,9 @@ kj::String EvaluateCommand::judgeFolder(TrainedModel& model, Judgement& judgemen
       int32_t label = files[answer.index].label;
       uint64_t number = answer.index;
       auto labels = kj::arrayPtr(&label, 1);
-      judgement.add(
-          nn::judge(answer.logits, labels), answer.logits, labels, kj::arrayPtr(&number, 1));
+      auto result = nn::judge(answer.logits, labels);
+      requireFinite(result.lossSum, model.path, files[answer.index].path);
+      judgement.add(result, answer.logits, labels, kj::arrayPtr(&number, 1));
       progress("evaluating, images", answer.index + 1, files.size());
     });
   });
@@ -311,8 +316,6 @@ kj::String EvaluateCommand::judgeFolder(TrainedModel& model, Judgement& judgemen
 void EvaluateCommand::writePages(const Judged& judged) {
   auto& model = judged.model;
   auto& judgement = judged.judgement;
-  constexpr kj::StringPtr OTHER = "choose another folder with --into"_kj;
-  makeFolders(into, OTHER);
   auto cells = judgement.confusion.cells();
   auto names = KJ_MAP(label, kj::zeroTo(model.graph.classes)) {
     return model.className(label);
@@ -330,8 +333,8 @@ void EvaluateCommand::writePages(const Judged& judged) {
   auto details = kj::str("<h2>Classes</h2>\n", classReport(cells, names),
       "<h2>The worst images: those whose class the network found least likely</h2>\n");
   writeWhole(kj::str(into, "/evaluation.html"),
-      contactSheet(kj::str("Evaluation of ", model.path), summary, images, details), OTHER);
-  writeWhole(kj::str(into, "/evaluation.csv"), confusionText(cells), OTHER);
+      contactSheet(kj::str("Evaluation of ", model.path), summary, images, details), OTHER_FOLDER);
+  writeWhole(kj::str(into, "/evaluation.csv"), confusionText(cells), OTHER_FOLDER);
   tell(kj::str("wrote ", into, "/evaluation.html and ", into, "/evaluation.csv"));
 }
 

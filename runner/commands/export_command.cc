@@ -80,25 +80,24 @@ Validity ExportCommand::exportModel() {
   auto augmenter = model.augmenter();
   auto preprocessing = preprocessingOf(model.experiment().data, augmenter);
   auto digest = kj::str(model.digest.map([](auto& text) { return text.asPtr(); }).orDefault(""_kj));
-  auto write = [&](const nn::Graph& graph, kj::ArrayPtr<const float> parameters,
-                   kj::ArrayPtr<const float> statistics) {
+  kj::Array<ExportedFile> files;
+  auto make = [&](const nn::Graph& graph, kj::ArrayPtr<const float> parameters,
+                  kj::ArrayPtr<const float> statistics) {
     ExportedNetwork network{graph, parameters, statistics, digest};
-    auto files = format->write(network, preprocessing, options, output);
-    writeExported(files);
-    kj::Vector<kj::String> lines;
-    for (auto& file: files) {
-      lines.add(kj::str("wrote ", file.path, ": ", bytesCell(double(file.bytes.size())), "\n"));
-    }
-    print(kj::strArray(lines, ""));
+    files = format->write(network, preprocessing, options, output);
   };
   commandLine.orWrongInput([&]() {
     if (foldsBatchNorms) {
       auto folded = nn::foldBatchNorms(model.graph, model.parameters, model.statistics);
-      write(folded.graph, folded.parameters, folded.statistics);
+      make(folded.graph, folded.parameters, folded.statistics);
     } else {
-      write(model.graph, model.parameters, model.statistics);
+      make(model.graph, model.parameters, model.statistics);
     }
   });
+  writeExported(files);
+  for (auto& file: files) {
+    print(kj::str("wrote ", file.path, ": ", bytesCell(double(file.bytes.size())), "\n"));
+  }
   return true;
 }
 

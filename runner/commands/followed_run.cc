@@ -109,6 +109,12 @@ kj::Promise<void> FollowedRun::look() {
   return io.provider->getTimer().afterDelay(LOOK_INTERVAL).then([this]() { return look(); });
 }
 
+kj::Promise<void> FollowedRun::outputLost() {
+  if (isOutputLost()) return kj::READY_NOW;
+  auto later = io.provider->getTimer().afterDelay(LOOK_INTERVAL);
+  return later.then([this]() { return outputLost(); });
+}
+
 bool FollowedRun::isOver(bool held) const {
   if (job == nullptr) return !held;
   if (isGone) return true;

@@ -59,6 +59,8 @@ public:
 
   // Prints the run's output until the run is over. Says what a Slurm job waits for. Call once.
   kj::Promise<void> follow();
+  // Resolves soon after output of follow() was lost: nobody reads it.
+  kj::Promise<void> outputLost();
   // Prints what the run has written since its files were last read.
   void printMore();
 

@@ -122,19 +122,13 @@ class Csv final: public Output {
 public:
   void add(
       kj::StringPtr image, kj::ArrayPtr<const Guess> guesses, kj::ArrayPtr<const float>) override {
-    kj::Vector<kj::Array<kj::String>> rows;
+    if (isFirst) print("image,rank,label,class,probability\n");
+    isFirst = false;
     uint rank = 0;
     for (auto& guess: guesses) {
-      rows.add(kj::arr(kj::str(image), kj::str(++rank), kj::str(guess.label), kj::str(guess.name),
-          kj::str(guess.probability)));
+      print(kj::str(csvField(image), ",", ++rank, ",", guess.label, ",", csvField(guess.name), ",",
+          guess.probability, "\n"));
     }
-    auto text = formatTable({kj::arr(kj::str("image"), kj::str("rank"), kj::str("label"),
-                                 kj::str("class"), kj::str("probability")),
-                                rows.releaseAsArray(), nullptr},
-        TableFormat::CSV);
-    auto header = KJ_ASSERT_NONNULL(text.findFirst('\n')) + 1;
-    print(kj::str(text.slice(isFirst ? 0 : header)));
-    isFirst = false;
   }
 
 private:
@@ -225,7 +219,8 @@ Validity PredictCommand::predict() {
   }
   if (files.empty()) commandLine.endWith(WRONG_INPUT);
   auto output = format->make(withLogits);
-  size_t batch = batchSize > 0 ? size_t(batchSize) : model.batchOf(files.size());
+  size_t batch =
+      batchSize > 0 ? kj::min(size_t(batchSize), files.size()) : model.batchOf(files.size());
   commandLine.orWrongInput([&]() {
     FileImages images(model, batch);
     images.run(files, [&](const FileAnswer& answer) {

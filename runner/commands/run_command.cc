@@ -115,6 +115,11 @@ kj::Array<ReportedRun> resultOf(
   return finished;
 }
 
+// Whether the run in `folder` repeated the losses and joins of another run.
+bool hasRepeatedMembers(const RunFolder& folder) {
+  return lastHolderOf(folder).map([](auto& last) { return last.repeatsMembers; }).orDefault(false);
+}
+
 // Prepares the folder of --folder for the run: empties it, unless the run there can continue.
 // Returns whether it continues. If the run has finished there, ends the process. Throws, and
 // removes nothing, if the folder has files of somebody else that the run would replace.
@@ -130,6 +135,7 @@ bool prepareGivenFolder(
     // A run whose later events cannot be read is run again.
     kj::runCatchingExceptions(read);
   }
+  KJ_IF_MAYBE(sentence, damageText(record)) tell(*sentence);
   if (record.digest.size() > 0 && record.digest != loaded.digest) {
     configs::fail(folder.path, " has the run of another experiment. Name another folder");
   }
@@ -270,7 +276,10 @@ Validity RunCommand::run() {
 
   KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
   auto folder = chooseFolder(all);
-  if (options.resumes) refuseQueued(folder);
+  if (options.resumes) {
+    refuseQueued(folder);
+    requireSameMembers(folder, hasRepeatedMembers(folder));
+  }
   bool isSubmitted = inQueue && !isSweep;
   kj::Maybe<Background> background;
   if (detach && !isSubmitted) {
@@ -330,25 +339,37 @@ kj::Maybe<kj::String> RunCommand::prepare(LoadedRuns& all) {
     auto& experiment = KJ_ASSERT_NONNULL(all.runs[0].loaded.experiment);
     auto made = ModelFacts(experiment).steps(experiment);
     KJ_IF_MAYBE(why, whyNoTrace(*steps, made, tracePath, "--trace FILE")) return kj::mv(*why);
+    if (isForeignFile(tracePath, TRACE_BEGIN)) {
+      return kj::str(
+          tracePath, " exists, and is not a trace. Choose another file with --trace, or remove it");
+    }
   }
   warnOf(all);
   return nullptr;
 }
 
 kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
-  if (options.resumes) refuseQueued(RunFolder{kj::str(folderPath)});
-  auto own = kj::heap<HeldRunFolder>(
-      RunFolder{kj::str(folderPath)}, "choose another folder with --folder");
+  RunFolder folder{kj::str(folderPath)};
+  if (options.resumes) refuseQueued(folder);
+  bool hasRepeated = options.resumes && hasRepeatedMembers(folder);
+  auto own = kj::heap<HeldRunFolder>(kj::mv(folder), "choose another folder with --folder");
   auto& held = *own;
   commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
   // Signals are handled here until an event loop captures them, because importing the data takes
   // long.
   held.lock.noteInterrupts();
-  if (membershipOf.size() > 0) held.lock.noteRepeatsMembers();
+  if (membershipOf.size() > 0 || hasRepeated) held.lock.noteRepeatsMembers();
   KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
   options.resumes = prepareGivenFolder(held, all.runs[0].loaded, options.resumes, commandLine);
+  if (options.resumes) requireSameMembers(held.folder, hasRepeated);
   Course course;
   runExperiment(all, runs, held.folder, tracePath, false, options, course, commandLine);
+}
+
+void RunCommand::requireSameMembers(const RunFolder& folder, bool hasRepeated) const {
+  if (!hasRepeated || membershipOf.size() > 0) return;
+  configs::fail("the run in ", folder.path, " repeats the losses and joins of workers of another ",
+      "run. Name that run again with --membership RUN");
 }
 
 RunFolder RunCommand::chooseFolder(LoadedRuns& all) {
@@ -529,6 +550,10 @@ void RunCommand::warnOf(const LoadedRuns& all) {
     bool hasValidation = facts.validationRecords > 0;
     longest = kj::max(longest, epochs);
     validates = validates || hasValidation;
+    if (!classNamesFit(facts.graph)) {
+      warn(kj::str("the names of the ", facts.graph.classes, " classes do not fit into the header ",
+          "of the weights, so `runner predict` will show their numbers"));
+    }
     for (auto& sentence: endlessWarmUps(experiment, facts)) warn(kj::mv(sentence));
     if (experiment.checkpoint.keepBest && !hasValidation) {
       warn(kj::str("checkpoint.keep_best has no effect: there are no records to validate on, so ",

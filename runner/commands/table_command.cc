@@ -1,9 +1,12 @@
 #include "runner/commands/table_command.h"
 
+#include <set>
+
 #include "runner/commands/run_results.h"
 #include "runner/logs/run_folder.h"
 #include "runner/logs/run_lock.h"
 #include "runner/report/report.h"
+#include "runner/system/files.h"
 #include "runner/system/reason.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
@@ -37,6 +40,7 @@ kj::String titleOf(kj::ArrayPtr<const ReportedRun> runs) {
 kj::Array<ReportedRun> readRuns(
     kj::ArrayPtr<const kj::String> named, kj::Vector<kj::String>& errors) {
   kj::Vector<ReportedRun> found;
+  std::set<std::pair<dev_t, ino_t>> known;
   auto orLeaveOut = [&](auto&& read) {
     KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) errors.add(reasonOf(*e));
   };
@@ -45,6 +49,10 @@ kj::Array<ReportedRun> readRuns(
     auto leaveOut = [&](kj::StringPtr reason) { errors.add(kj::str(reason)); };
     orLeaveOut([&]() { runs = findRuns(folder, leaveOut); });
     for (auto& each: runs) {
+      // `last` is a link to the newest run, and folders may be named twice.
+      KJ_IF_MAYBE(identity, folderIdentity(each.folder)) {
+        if (!known.insert(*identity).second) continue;
+      }
       // A run may be found below several of the named folders.
       auto& label = named.size() > 1 ? each.folder : each.label;
       orLeaveOut([&]() {
@@ -62,17 +70,37 @@ kj::Array<ReportedRun> readRuns(
   return found.releaseAsArray();
 }
 
-// Prints the table of the runs that readRuns() returned. Writes its report to the folder `into`,
-// which must exist; if `into` is empty, writes none. Returns MISSED, and prints why, if a run
-// missed an expectation. Also prints what could not be read.
-ExitCode showRuns(kj::Array<ReportedRun> read, kj::StringPtr into) {
-  auto runs = judged(kj::mv(read), &judgeBySweeps);
+// Whether one of `runs` was in progress when it was read, and has ended since.
+bool hasEndedSince(kj::ArrayPtr<const ReportedRun> runs) {
+  for (auto& run: runs) {
+    if (run.record.state != RunRecord::RUNNING) continue;
+    auto now = RunRecord::UNFINISHED;
+    auto read = [&]() { now = readRunRecord(run.record.folder).state; };
+    // Whoever reads the events next says why they cannot be read.
+    auto ignored = kj::runCatchingExceptions(read);
+    if (now != RunRecord::UNFINISHED) return true;
+  }
+  return false;
+}
+
+// Prints the table of the runs that `read` returns. Writes its report to the folder `into`, which
+// must exist; if `into` is empty, writes none. Returns MISSED, and prints why, if a run missed an
+// expectation. Also prints what could not be read.
+ExitCode showRuns(kj::ArrayPtr<const ReportedRun> runs, kj::StringPtr into,
+    kj::Function<kj::Array<ReportedRun>()> readAgain) {
   printTables(runs);
   if (into.size() == 0) {
     tell(
         "the report of several RUNS is not written to files. Name a folder for it with --into DIR");
   } else {
     writeReport(into, titleOf(runs), runs, OTHER_REPORT);
+    // A run that ends meanwhile writes its last report into the same folder. An older one must not
+    // replace it.
+    kj::Array<ReportedRun> newer;
+    for (auto written = runs; hasEndedSince(written); written = newer) {
+      newer = readAgain();
+      writeReport(into, titleOf(newer), newer, OTHER_REPORT);
+    }
     printWhereTablesAre(into);
   }
   return codeOf(runs);
@@ -97,7 +125,10 @@ kj::MainFunc TableCommand::getMain() {
 
 Validity TableCommand::table() {
   kj::Vector<kj::String> errors;
-  auto runs = readRuns(named, errors);
+  auto read = [this](kj::Vector<kj::String>& unread) {
+    return judged(readRuns(named, unread), &judgeBySweeps);
+  };
+  auto runs = read(errors);
   for (auto& each: errors) commandLine.error(each);
   if (runs.size() == 0) commandLine.endWith(WRONG_INPUT);
   KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() {
@@ -109,7 +140,10 @@ Validity TableCommand::table() {
     KJ_IF_MAYBE(sentence, notThereIn(each)) commandLine.warning(*sentence);
   }
   if (into.size() == 0 && named.size() == 1) into = kj::str(named[0]);
-  auto code = showRuns(kj::mv(runs), into);
+  auto code = showRuns(runs, into, [&]() {
+    kj::Vector<kj::String> ignored;  // the same sentences were printed before
+    return read(ignored);
+  });
   commandLine.endWith(errors.size() > 0 ? WRONG_INPUT : code);
 }
 

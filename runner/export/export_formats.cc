@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/records/mapped_file.h"
+#include "runner/checkpoints/safetensors.h"
 #include "runner/export/torch_module.h"
 #include "runner/system/files.h"
 
@@ -14,21 +16,16 @@ namespace runner {
 namespace {
 
 constexpr kj::StringPtr SCRIPT = ".py"_kj;
+constexpr size_t SCRIPT_BYTES_MAX = size_t(64) << 20;
 
 // The first bytes of files of earlier exports, which a new export may replace.
 constexpr kj::StringPtr ONNX_BEGIN = "\x08\x08"_kj;  // field 1, ir_version: 8
 constexpr kj::StringPtr SCRIPT_BEGIN = "\"\"\"A trained network, exported by runner"_kj;
 
-// Returns why an export must not replace the file at `output`: it does not begin with `begin`, so
-// that something else has written it. A mistyped name must not destroy the weights of a run.
+// Returns why an export must not replace the file at `output`, or null if it may: see
+// isForeignFile().
 kj::Maybe<kj::String> whyKept(kj::StringPtr output, kj::StringPtr begin) {
-  struct stat about;
-  if (::stat(output.cStr(), &about) != 0 || !S_ISREG(about.st_mode)) return nullptr;
-  kj::AutoCloseFd fd(::open(output.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  auto found = kj::heapArray<char>(begin.size());
-  bool isOurs = fd.get() >= 0 && ::read(fd, found.begin(), found.size()) == ssize_t(found.size()) &&
-                found.asPtr() == begin.asArray();
-  if (isOurs) return nullptr;
+  if (!isForeignFile(output, begin)) return nullptr;
   return kj::str(
       output, " exists, and no export has written it. Choose another --output, or remove it");
 }
@@ -47,6 +44,17 @@ kj::String weightsOf(kj::StringPtr script) {
   return kj::str(script.slice(0, script.size() - SCRIPT.size()), ".safetensors");
 }
 
+// Whether an export has written the weights at `path`. It may have been killed before it wrote the
+// script.
+bool isOfExport(kj::StringPtr path) {
+  bool found = false;
+  auto look = [&]() {
+    auto file = io::mapFile(path, kj::str(path, " can no longer be read"));
+    for (auto& note: notesIn(file)) found = found || note.name == EXPORT_NOTE;
+  };
+  return kj::runCatchingExceptions(look) == nullptr && found;
+}
+
 kj::Maybe<kj::String> torchMisfit(kj::StringPtr output) {
   if (!output.endsWith(SCRIPT) || output == SCRIPT || output.endsWith("/.py")) {
     return kj::str("`", output, "` must end in .py, such as network.py: it is a Python script");
@@ -54,7 +62,8 @@ kj::Maybe<kj::String> torchMisfit(kj::StringPtr output) {
   KJ_IF_MAYBE(why, whyKept(output, SCRIPT_BEGIN)) return kj::mv(*why);
   // `--output weights.py` in the folder of a run must not replace what the run has saved.
   auto weights = weightsOf(output);
-  if (::access(weights.cStr(), F_OK) == 0 && ::access(output.cStr(), F_OK) != 0) {
+  bool isAlone = ::access(output.cStr(), F_OK) != 0;
+  if (isAlone && ::access(weights.cStr(), F_OK) == 0 && !isOfExport(weights)) {
     return kj::str("the weights of `", output, "` would replace ", weights,
         ", which does not belong to an exported script. Choose another name, or remove that file");
   }
@@ -91,8 +100,21 @@ void writeExported(kj::ArrayPtr<const ExportedFile> files) {
     written.add(kj::mv(whole));
   }
   // If the process is killed meanwhile, it must not leave an old script beside new weights.
-  for (auto& file: files.slice(1, files.size())) ::unlink(file.path.cStr());
-  for (auto& file: written) file->finish();
+  kj::Vector<ExportedFile> old;
+  for (auto& file: files.slice(1, files.size())) {
+    if (::access(file.path.cStr(), F_OK) != 0) continue;
+    auto text = readWhole(file.path, SCRIPT_BYTES_MAX);
+    old.add(ExportedFile{kj::str(file.path), kj::heapArray<kj::byte>(text.asBytes())});
+    ::unlink(file.path.cStr());
+  }
+  KJ_IF_MAYBE(failure, kj::runCatchingExceptions([&]() { written[0]->finish(); })) {
+    for (auto& file: old) {
+      kj::ArrayPtr<const kj::byte> text = file.bytes;
+      writeWhole(file.path, kj::arrayPtr(&text, 1));
+    }
+    kj::throwFatalException(kj::mv(*failure));
+  }
+  for (auto& file: written.asPtr().slice(1, written.size())) file->finish();
 }
 
 }  // namespace runner

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <doctest/doctest.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,11 +19,18 @@ namespace {
 
 // Whether the process ends after it has renamed a file.
 bool endsAfterRename = false;
+// How many of the next renames fail.
+uint renamesThatFail = 0;
 
 }  // namespace
 
 // Replaces the C library's function in this program.
 extern "C" int rename(const char* from, const char* to) noexcept {
+  if (renamesThatFail > 0) {
+    renamesThatFail--;
+    errno = EPERM;
+    return -1;
+  }
   int result = ::renameat(AT_FDCWD, from, AT_FDCWD, to);
   if (endsAfterRename) ::raise(SIGKILL);
   return result;
@@ -107,6 +115,21 @@ TEST_CASE("Export: a process that is killed leaves no old script beside new weig
   CHECK(::access(scratch.path("b").cStr(), F_OK) != 0);
 }
 
+TEST_CASE(
+    "Export: if the weights cannot be replaced, the old script stays beside the old weights") {
+  io::Scratch scratch;
+  scratch.write("a", "old weights"_kj.asBytes());
+  scratch.write("b", "old script"_kj.asBytes());
+  auto files =
+      kj::arr(fileOf(scratch.path("a"), "new weights"), fileOf(scratch.path("b"), "new script"));
+  renamesThatFail = 1;
+  CHECK(tests::contains(
+      io::thrownBy([&]() { writeExported(files); }), "/a: Operation not permitted"));
+  CHECK(readWhole(scratch.path("a"), 100) == "old weights");
+  CHECK(readWhole(scratch.path("b"), 100) == "old script");
+  CHECK(filesIn(scratch.path("")) == 2);
+}
+
 TEST_CASE("Export: if a file cannot be written completely, the old files stay") {
   io::Scratch scratch;
   scratch.write("a", "old"_kj.asBytes());
@@ -137,6 +160,10 @@ TEST_CASE("Export: the formats write the script last, after its weights") {
   ExportedNetwork network{graph, parameters, nullptr, nullptr};
   Preprocessing steps{.means = kj::heapArray<float>({0}), .factors = kj::heapArray<float>({1})};
   auto torch = format("torch").write(network, steps, {}, "x/network.py");
+  // A process that was killed has left only the weights. The same command replaces them.
+  io::Scratch scratch;
+  scratch.write("network.safetensors", torch[0].bytes);
+  CHECK(format("torch").misfit(scratch.path("network.py")) == nullptr);
   REQUIRE(torch.size() == 2);
   CHECK(torch[0].path == "x/network.safetensors");
   CHECK(torch[1].path == "x/network.py");

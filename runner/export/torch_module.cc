@@ -167,7 +167,7 @@ kj::Array<kj::byte> torchWeights(
   if (graph.classNames.size() > 0) {
     notes.add(Note{"class_names"_kj, kj::strArray(network.classNames(), "\n")});
   }
-  notes.add(Note{"preprocessing"_kj, preprocessing.toJson()});
+  notes.add(Note{EXPORT_NOTE, preprocessing.toJson()});
   auto head = safetensorsHead(notes, values.tensors);
   size_t size = head.size();
   for (auto& bytes: values.bytes) size += bytes.size();

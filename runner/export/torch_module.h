@@ -7,6 +7,9 @@
 
 namespace runner {
 
+// The name of a text in the header of torchWeights(). No other file of weights has it.
+constexpr kj::StringPtr EXPORT_NOTE = "preprocessing"_kj;
+
 // Returns the text of the script. It reads the file of the same name that ends in .safetensors.
 kj::String torchScript(const ExportedNetwork& network, const Preprocessing& preprocessing);
 

@@ -23,12 +23,14 @@ bool isWorse(const WrongImage& a, const WrongImage& b) {
 
 }  // namespace
 
+void requireFinite(double lossSum, kj::StringPtr weights, kj::StringPtr images) {
+  if (std::isfinite(lossSum)) return;
+  configs::fail("the loss of ", images, " with the weights ", weights, " is ", lossSum,
+      ". Check the scale of the images (data.augment), or use the weights of an earlier epoch");
+}
+
 void Judgement::add(const nn::BatchResult& result, kj::ArrayPtr<const float> logits,
     kj::ArrayPtr<const int32_t> labels, kj::ArrayPtr<const uint64_t> numbers) {
-  if (!std::isfinite(result.lossSum)) {
-    configs::fail("the loss of a batch is ", result.lossSum,
-        ": check the scale of the images (data.augment)");
-  }
   sums.add(result);
   if (topK > 0) sums.inTopK += nn::countInTopK(logits, labels, topK);
   confusion.add(logits, labels);
@@ -66,7 +68,8 @@ public:
   // `judged` is called with the number of images of each batch. All arguments must outlive it.
   PartJudge(
       const TrainedModel& model, const io::Dataset& dataset, kj::Function<void(uint images)> judged)
-      : data(model.experiment().data),
+      : path(model.path),
+        data(model.experiment().data),
         segments(model.graph.segments.size()),
         program(model.newProgram()),
         batcher(io::Batcher::validation(dataset, data, 1, 0)),
@@ -93,17 +96,24 @@ private:
     for (uint s = 0; s < segments; s++) program->forward(nn::Phase::VALIDATE, s);
     auto logits = program->logits();
     if (batch.views == 1) {
-      judgement.add(program->result(), logits, batch.labels, batch.records);
+      addFinite(program->result(), logits, batch, judgement);
     } else {
       // With several views, the result is complete after the last one.
       for (auto i: kj::indices(means)) means[i] += batch.weight * logits[i];
       if (!batch.isLastView) return;
-      judgement.add(nn::judge(means, batch.labels), means, batch.labels, batch.records);
+      addFinite(nn::judge(means, batch.labels), means, batch, judgement);
       for (auto& x: means) x = 0;
     }
     judged(batch.images);
   }
 
+  void addFinite(const nn::BatchResult& result, kj::ArrayPtr<const float> logits,
+      const io::Batch& batch, Judgement& judgement) {
+    requireFinite(result.lossSum, path, "a batch of validation images");
+    judgement.add(result, logits, batch.labels, batch.records);
+  }
+
+  const kj::StringPtr path;  // of the weights
   const io::DataConfig& data;
   const size_t segments;
   kj::Own<nn::Program> program;

@@ -18,6 +18,10 @@ struct WrongImage {
   double loss;
 };
 
+// Throws if a sum of losses is not finite. The message names the path of the weights and the
+// `images`: "a batch of validation images".
+void requireFinite(double lossSum, kj::StringPtr weights, kj::StringPtr images);
+
 // Sums the results of a network over images: its loss, its hits, its confusion matrix, and its
 // worst mistakes. For one thread.
 class Judgement {

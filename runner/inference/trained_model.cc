@@ -61,7 +61,7 @@ void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts,
   auto& experiment = model.experiment();
   configs::Diagnostics misfits;
   auto batch = io::batchShapeOf(experiment.data.augment, facts.shape);
-  nn::buildGraph(
+  auto built = nn::buildGraph(
       experiment.model, {batch.channels, batch.height, batch.width}, facts.classes, misfits);
   if (misfits.count() > 0) {
     configs::fail("the network of the experiment does not fit images of ", batch.channels, "×",
@@ -69,17 +69,18 @@ void fill(TrainedModel& model, const WeightsFile& file, io::DatasetFacts facts,
         " classes: ", misfits.all()[0].message,
         ". Choose the data of the experiment with --set data.source=…, or ", "another experiment");
   }
+  // A file may claim any network. Values of the file have two bytes or more, and some may be left
+  // out.
+  uint64_t needed = built.parameters + built.statisticsSize;
+  if (needed > file.bytes.size()) {
+    configs::fail("the weights ", file.path, " do not fit the network: it needs ", needed,
+        " values, and ", file.bytes.size(),
+        " bytes cannot hold them. Choose the experiment that has trained them");
+  }
   model.path = kj::str(file.path);
   model.imageShape = facts.shape;
   model.graph = graphOf(experiment, facts);
   auto& graph = model.graph;
-  // A file may claim any network. Values of the file have two bytes or more, and some may be left
-  // out.
-  if (graph.parameters + graph.statisticsSize > file.bytes.size()) {
-    configs::fail("the weights ", file.path, " do not fit the network: it needs ",
-        graph.parameters + graph.statisticsSize, " values, and ", file.bytes.size(),
-        " bytes cannot hold them. Choose the experiment that has trained them");
-  }
   model.parameters = nn::zeros(graph.parameters);
   model.statistics = nn::zeros(graph.statisticsSize);
   model.report = loadWeights(file, graph, skip, model.parameters, model.statistics);

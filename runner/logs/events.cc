@@ -38,7 +38,8 @@ struct Reading {
   bool failsAtDamage = true;
 };
 
-void eachEvent(
+// Returns the clause of eachEventUntilDamage().
+kj::String eachEvent(
     const RunFolder& folder, Reading reading, kj::FunctionParam<void(Event::Reader)> take) {
   if (::access(folder.events().cStr(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
     configs::fail(folder.path, " is not the folder of a run: it has no events.jsonl");
@@ -55,13 +56,14 @@ void eachEvent(
       auto event = message.initRoot<Event>();
       // The parser's own message refers to its source code, and would not help the user.
       if (kj::runCatchingExceptions([&]() { parseEvent(line, event); }) != nullptr) {
-        if (!reading.failsAtDamage) return;
-        configs::fail(folder.events(), ":", number, " is not an event of a run: another program ",
-            "or version wrote or changed it; leave this folder out");
+        auto damage = kj::str(folder.events(), ":", number, " is not an event of a run");
+        if (!reading.failsAtDamage) return damage;
+        configs::fail(
+            damage, ": another program or version wrote or changed it; leave this folder ", "out");
       }
       take(event);
     } else {
-      return;
+      return nullptr;
     }
   }
 }
@@ -84,8 +86,9 @@ void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Re
   eachEvent(folder, Reading{.withSpeed = false}, take);
 }
 
-void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
-  eachEvent(folder, Reading{.failsAtDamage = false}, take);
+kj::String eachEventUntilDamage(
+    const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take) {
+  return eachEvent(folder, Reading{.failsAtDamage = false}, take);
 }
 
 bool beginsWithEvent(const RunFolder& folder) {

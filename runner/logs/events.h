@@ -27,8 +27,10 @@ void eachEvent(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> t
 // events.
 void eachEventButSpeed(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
 // Does the same as eachEvent(), but ends at the first line that is not an event. After a power
-// failure, the unwritten part of a file may hold any bytes.
-void eachEventUntilDamage(const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
+// failure, the unwritten part of a file may hold any bytes. Returns a clause that names this line:
+// "runs/x/1/events.jsonl:3 is not an event of a run". Empty if there is none.
+kj::String eachEventUntilDamage(
+    const RunFolder& folder, kj::FunctionParam<void(Event::Reader)> take);
 // Whether the events of the run in `folder` begin with an event.
 bool beginsWithEvent(const RunFolder& folder);
 

@@ -320,11 +320,13 @@ kj::String factsText(const RunRecord::Resize& resize) {
 
 namespace {
 
-RunRecord readRecord(kj::StringPtr folder, decltype(eachEvent)& eachOf) {
+// `eachOf` calls its argument with the events of the run, and returns RunRecord::damage.
+RunRecord readRecord(kj::StringPtr folder,
+    kj::FunctionParam<kj::String(kj::FunctionParam<void(Event::Reader)>)> eachOf) {
   RunRecord record;
   record.folder = kj::str(folder);
   Recorder recorder(record);
-  eachOf({kj::str(folder)}, [&](Event::Reader event) { recorder.take(event); });
+  record.damage = eachOf([&](Event::Reader event) { recorder.take(event); });
   recorder.finish();
   if (record.state == RunRecord::UNFINISHED) {
     record.reason = kj::str("it is still running, or its processes were killed");
@@ -335,11 +337,22 @@ RunRecord readRecord(kj::StringPtr folder, decltype(eachEvent)& eachOf) {
 }  // namespace
 
 RunRecord readRunRecord(kj::StringPtr folder) {
-  return readRecord(folder, eachEvent);
+  return readRecord(folder, [&](auto take) {
+    eachEvent({kj::str(folder)}, kj::mv(take));
+    return kj::String();
+  });
 }
 
 RunRecord readRecordToResume(kj::StringPtr folder) {
-  return readRecord(folder, eachEventUntilDamage);
+  return readRecord(
+      folder, [&](auto take) { return eachEventUntilDamage({kj::str(folder)}, kj::mv(take)); });
+}
+
+kj::Maybe<kj::String> damageText(const RunRecord& record) {
+  if (record.damage.size() == 0 || record.state != RunRecord::UNFINISHED) return nullptr;
+  return kj::str(record.damage,
+      ", so it is not known whether the run has finished. It continues from its newest checkpoint, "
+      "or begins again");
 }
 
 }  // namespace runner

@@ -111,7 +111,8 @@ struct RunRecord {
   enum State { FINISHED, FAILED, INTERRUPTED, STOPPED, RUNNING, UNFINISHED } state = UNFINISHED;
   // FAILED, INTERRUPTED, STOPPED: why. RUNNING: which process. UNFINISHED: the possible causes.
   kj::String reason;
-  kj::String rule;  // of STOPPED: the rule of sweep.stop
+  kj::String damage;  // of readRecordToResume(): see eachEventUntilDamage()
+  kj::String rule;    // of STOPPED: the rule of sweep.stop
   kj::String digest;
   kj::String weightsSha256;  // of FINISHED
   double run_s = 0;          // of FINISHED
@@ -167,5 +168,8 @@ RunRecord readRunRecord(kj::StringPtr folder);
 // event. The run can continue without that line if its newest checkpoint does not need it. The
 // record has no digest if the first line is not an event, or if the run ended before it had begun.
 RunRecord readRecordToResume(kj::StringPtr folder);
+// Returns a sentence about a run that continues or begins again because its events are damaged.
+// Null if they are not, or if the run had ended before the damage.
+kj::Maybe<kj::String> damageText(const RunRecord& record);
 
 }  // namespace runner

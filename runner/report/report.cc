@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "runner/experiment/shown_experiment.h"
 #include "runner/report/class_report.h"
 #include "runner/report/report_charts.h"
 #include "runner/report/report_style.h"
@@ -197,8 +198,8 @@ kj::String experiments(Runs runs) {
   for (auto& run: runs) {
     if (run.resolved.size() == 0) continue;
     auto summary = runs.size() == 1 ? kj::str("experiment.toml") : escaped(run.label);
-    parts.add(kj::str("<details><summary>", summary, "</summary>\n<pre>", escaped(run.resolved),
-        "</pre></details>\n"));
+    parts.add(kj::str("<details><summary>", summary, "</summary>\n<pre>",
+        escaped(withoutSecrets(run.resolved)), "</pre></details>\n"));
   }
   return kj::strArray(parts, "");
 }

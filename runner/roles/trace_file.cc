@@ -266,7 +266,7 @@ void joinTraces(const Experiment& experiment, const RunFolder& folder, kj::Strin
   }
   for (uint i = 0; i < cluster.servers; i++) parts.add(folder.trace(roleWord(Role::SERVER), i));
   WholeFile file(path, "choose another file with --trace");
-  file.append("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"_kj.asBytes());
+  file.append(TRACE_BEGIN.asBytes());
   for (auto& part: parts) {
     if (&part != parts.begin()) file.append(",\n"_kj.asBytes());
     auto text = readWhole(part, FILE_BYTES_MAX);

@@ -14,6 +14,9 @@
 
 namespace runner {
 
+// The text with which a trace of joinTraces() begins.
+constexpr kj::StringPtr TRACE_BEGIN = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"_kj;
+
 // Reads `7-99`, `7-`, `-99` or `7`. Null for any other text, or if the end is before the beginning.
 kj::Maybe<rpc::TraceSteps> parseTraceSteps(kj::StringPtr text);
 // Returns the text that parseTraceSteps() reads as `steps`.

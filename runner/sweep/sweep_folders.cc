@@ -84,6 +84,13 @@ kj::Maybe<kj::String> SweepFolders::whyNoWeights(size_t index, const RunRecord& 
   return whyNotWeights(folderOf(index).weights(), record.weightsSha256);
 }
 
+kj::Maybe<kj::String> SweepFolders::damageOf(size_t index) const {
+  RunRecord record;
+  auto read = [&]() { record = readRecordToResume(folderOf(index).path); };
+  if (kj::runCatchingExceptions(read) != nullptr) return nullptr;
+  return damageText(record);
+}
+
 kj::Maybe<RunRecord> SweepFolders::doneBefore(size_t index) const {
   auto ended = endedBefore(index);
   KJ_IF_MAYBE(record, ended) {

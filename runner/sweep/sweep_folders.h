@@ -30,6 +30,9 @@ public:
   // Returns why the folder of that run no longer holds the weights of its record. Null if it does,
   // or if a stopped run never had weights.
   kj::Maybe<kj::String> whyNoWeights(size_t index, const RunRecord& record) const;
+  // Returns a sentence about a run whose events are damaged, so that nobody knows whether it has
+  // finished. Null if they are not.
+  kj::Maybe<kj::String> damageOf(size_t index) const;
   // Returns the record of a run that has ended before and whose weights are there. It needs no more
   // work.
   kj::Maybe<RunRecord> doneBefore(size_t index) const;

@@ -250,6 +250,8 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
     KJ_IF_MAYBE(why, folders.whyNoWeights(index, *record)) {
       say(kj::str(folders.nameOf(index), ": had finished before, but is run again: ", *why));
     }
+  } else KJ_IF_MAYBE(why, folders.damageOf(index)) {
+    say(kj::str(folders.nameOf(index), ": ", *why));
   }
   auto& held = running->held;
   running->before = folders.prepare(held, index);

@@ -76,6 +76,10 @@ void print(kj::StringPtr text) {
   }
 }
 
+bool isOutputLost() {
+  return printError != 0;
+}
+
 void printWrapped(kj::StringPtr text) {
   print(wrappedFor(STDOUT_FILENO, text));
 }

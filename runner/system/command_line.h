@@ -85,4 +85,7 @@ void print(kj::StringPtr text);
 // Does the same for sentences. On a terminal they are wrapped() to its width.
 void printWrapped(kj::StringPtr text);
 
+// Whether output of print() was lost, for example because the reader of a pipe has ended.
+bool isOutputLost();
+
 }  // namespace runner

@@ -255,6 +255,17 @@ kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path) {
   return nullptr;
 }
 
+bool isForeignFile(kj::StringPtr path, kj::StringPtr begin) {
+  struct stat about;
+  if (::stat(path.cStr(), &about) != 0 || !S_ISREG(about.st_mode)) return false;
+  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (raw < 0) return true;
+  kj::AutoCloseFd fd(raw);
+  auto found = kj::heapArray<char>(begin.size());
+  return ::read(fd, found.begin(), found.size()) != ssize_t(found.size()) ||
+         found.asPtr() != begin.asArray();
+}
+
 int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes) {
   while (bytes.size() > 0) {
     ssize_t n = ::write(fd, bytes.begin(), bytes.size());

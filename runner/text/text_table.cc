@@ -13,19 +13,6 @@ namespace {
 
 using Cells = kj::ArrayPtr<const kj::String>;
 
-// Returns `text` as one CSV field, in quotes if necessary.
-kj::String csvField(kj::StringPtr text) {
-  bool plain = true;
-  kj::Vector<char> quoted;
-  for (char c: text) {
-    if (c == ',' || c == '"' || c == '\n' || c == '\r') plain = false;
-    if (c == '"') quoted.add('"');
-    quoted.add(c);
-  }
-  if (plain) return kj::str(text);
-  return kj::str('"', quoted, '"');
-}
-
 // Returns `text` in the form that it needs between two `|`.
 kj::String markdownCell(kj::StringPtr text) {
   kj::Vector<char> cell;
@@ -96,6 +83,18 @@ size_t columnOf(const TextTable& table, kj::StringPtr file, kj::StringPtr name) 
 }
 
 }  // namespace
+
+kj::String csvField(kj::StringPtr text) {
+  bool plain = true;
+  kj::Vector<char> quoted;
+  for (char c: text) {
+    if (c == ',' || c == '"' || c == '\n' || c == '\r') plain = false;
+    if (c == '"') quoted.add('"');
+    quoted.add(c);
+  }
+  if (plain) return kj::str(text);
+  return kj::str('"', quoted, '"');
+}
 
 kj::String figureCell(kj::Maybe<double> value, uint decimals) {
   KJ_IF_MAYBE(v, value) return figureText(*v, decimals);

@@ -47,6 +47,9 @@ bool isOfNumbers(const TextTable& table, size_t column);
 TextTable selectColumns(
     const TextTable& table, kj::StringPtr file, kj::ArrayPtr<const kj::String> names);
 
+// Returns `text` as one CSV field, in quotes if necessary.
+kj::String csvField(kj::StringPtr text);
+
 // Returns the table as text, with a newline after each line. CSV leaves out the spaces before a
 // cell's text. In Markdown a `|` within a cell becomes `\|`, and a line end becomes a space.
 kj::String formatTable(const TextTable& table, TableFormat format);

@@ -49,6 +49,21 @@ WeightsFile written(const kj::StringPtr folder, const nn::Graph& graph, Values& 
   return openWeights(path);
 }
 
+TEST_CASE("writeWeights: leaves out class names with which nobody could read the header") {
+  auto folder = tests::newFolder();
+  auto graph = graphWith(20);
+  Values values(graph, 1);
+  auto nameClasses = [&](size_t bytes) {
+    graph.classNames = KJ_MAP(i, kj::zeroTo(20u)) {
+      return kj::str(kj::repeat(char('a' + i), bytes));
+    };
+  };
+  nameClasses(10'000);
+  CHECK(KJ_REQUIRE_NONNULL(written(folder, graph, values).note("class_names")).size() == 200'019);
+  nameClasses(100'000);
+  CHECK(written(folder, graph, values).note("class_names") == nullptr);
+}
+
 TEST_CASE("Load: values that were written are read back into the same places") {
   auto folder = tests::newFolder();
   auto graph = graphWith(10);

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <algorithm>
-
 #include "configs/language/failure.h"
-#include "io/datasets/fetch.h"
+#include "runner/experiment/shown_experiment.h"
 
 namespace runner {
 
@@ -55,20 +53,6 @@ kj::Maybe<kj::Array<uint>> numbersIn(kj::StringPtr text, uint count) {
   return numbers.releaseAsArray();
 }
 
-// Returns `text` with `address` as messages show it. People pass weights on.
-kj::String withoutSecrets(kj::StringPtr text, kj::StringPtr address) {
-  auto shown = io::shownAddress(address);
-  kj::Vector<kj::String> pieces;
-  auto at = text.begin();
-  while (auto found = ::strstr(at, address.cStr())) {
-    pieces.add(kj::heapString(at, found - at));
-    pieces.add(kj::str(shown));
-    at = found + address.size();
-  }
-  pieces.add(kj::str(at));
-  return kj::strArray(pieces, "");
-}
-
 kj::Array<kj::String> linesOf(kj::StringPtr text) {
   kj::Vector<kj::String> lines;
   for (;;) {
@@ -87,18 +71,8 @@ kj::Array<kj::String> linesOf(kj::StringPtr text) {
 kj::Array<Note> notesOf(
     kj::StringPtr resolved, const Experiment& experiment, const ModelFacts& facts) {
   kj::Vector<Note> notes;
-  auto text = kj::str(resolved);
-  kj::Vector<kj::StringPtr> addresses;
-  for (auto place: {&experiment.data.source, &experiment.data.validationSource}) {
-    KJ_IF_MAYBE(address, *place) {
-      if (io::isAddress(*address)) addresses.add(*address);
-    }
-  }
-  // Longer addresses come first, because one address may be the beginning of another.
-  std::sort(addresses.begin(), addresses.end(),
-      [](kj::StringPtr a, kj::StringPtr b) { return a.size() > b.size(); });
-  for (auto address: addresses) text = withoutSecrets(text, address);
-  notes.add(Note{EXPERIMENT, kj::mv(text)});
+  // People pass weights on.
+  notes.add(Note{EXPERIMENT, withoutSecrets(resolved)});
   auto& shape = facts.imageShape;
   notes.add(Note{SHAPE, kj::str(shape.channels, ',', shape.height, ',', shape.width)});
   notes.add(Note{CLASSES, kj::str(facts.graph.classes)});

@@ -84,6 +84,7 @@ TEST_CASE("a role that is stopped at a random moment and wakes up later changes 
   auto& result = all.getWithoutLock();
   for (auto& difference: result.differences) FAIL_CHECK(difference);
   CHECK(result.same == runs);
+  CHECK(result.figures.count() > 0);
   ::printf(
       "%u of %u runs as an undisturbed one, %u restarts\n", result.same, runs, result.replaced);
   result.figures.print();

@@ -106,6 +106,7 @@ TEST_CASE("workers that are stopped while their run finishes, and then continue,
     CHECK(checkedEnd(*run, ended) == "finished");
     CHECK_FALSE(contains(ended.errors, "warning: "));
   }
+  CHECK(stopped > 0);
 }
 
 TEST_CASE("the last event of an inline run that is interrupted says so") {

@@ -54,6 +54,7 @@ TEST_CASE("a run whose launcher is killed at random moments is resumed to the sa
     CHECK(processesWith(folder).size() == 0);
     same += difference.size() == 0;
   }
+  CHECK(figures.count() > 0);
   ::printf("%u of %u runs as an undisturbed one\n", same, runs);
   figures.print();
 }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <string_view>
 
 #include "tests/text.h"
@@ -93,6 +94,10 @@ kj::Array<double> momentsWithin(double seconds, uint count, std::mt19937& dice) 
   for (auto& moment: moments) moment = seconds * (dice() % 10000) / 10000;
   std::sort(moments.begin(), moments.end());
   return moments;
+}
+
+uint LossFigures::count() const {
+  return std::accumulate(std::begin(losses), std::end(losses), 0u);
 }
 
 void LossFigures::add(const LossFigures& other) {

@@ -52,6 +52,8 @@ struct LossFigures {
   kj::Vector<LossCost> costs;  // of each lost role from which the job had recovered before the next
                                // one and before the end
 
+  // Returns the number of lost roles.
+  uint count() const;
   void add(const LossFigures& other);
   // Prints counts, medians and the largest times to stdout.
   void print() const;

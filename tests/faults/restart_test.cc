@@ -59,6 +59,7 @@ TEST_CASE("a job that is lost five times without progress ends, and says so") {
   REQUIRE(run.command.waitForOutput("Epoch[0] Batch [100]"));
   pid_t last = 0;
   while (!run.command.waitForErrors("attempts in a row did not get past step", 0)) {
+    REQUIRE_FALSE(run.command.hasEnded());
     auto roles = run.roles();
     if (roles.size() == 0 || roles[0].pid == last) continue;
     last = roles[0].pid;
@@ -116,6 +117,7 @@ TEST_CASE("jobs that lose one to three roles at random moments train the same we
     CHECK(difference == "");
     same += difference.size() == 0;
   }
+  CHECK(figures.count() > 0);
   ::printf("%u of %u runs as an undisturbed one\n", same, runs);
   figures.print();
 }

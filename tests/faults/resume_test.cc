@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runner/logs/events.h"
+#include "runner/logs/run_folder.h"
 #include "tests/faults/failure.h"
 #include "tests/faults/resumable_run.h"
 #include "tests/faults/roles_by_hand.h"
@@ -485,6 +487,17 @@ TEST_CASE("schlag: the total time of a resumed run counts from its first start")
   kj::StringPtr total = strstr(log.cStr(), "Total Time: ");
   auto line = kj::str(total.slice(0, KJ_ASSERT_NONNULL(total.findFirst('\n'))), "\n");
   CHECK(contains(ended.output, line));
+  // A time that counted from the second start would fall there.
+  double training_s = 0;
+  runner::eachEvent({kj::str(run.folder)}, [&](runner::Event::Reader event) {
+    if (event.getRole() != runner::Role::WORKER || event.getIndex() != 0) return;
+    double now_s = event.isSpeed()   ? event.getSpeed().getTrainingS()
+                   : event.isEnded() ? event.getEnded().getTrainingS()
+                                     : training_s;
+    CHECK(now_s >= training_s);
+    training_s = now_s;
+  });
+  CHECK(training_s > 0);
 }
 
 TEST_CASE("--resume is refused while Slurm has the job of the run, except within that job") {

@@ -40,18 +40,22 @@ TEST_CASE("a job that gets more workers and then fewer uses every record of an e
   CHECK(contains(ended.errors, "worker 3 has left before step "));
   CHECK(contains(ended.errors, "worker 2 has left before step "));
   checkNothingLeft(run);
-  uint joined = 0, left = 0, lost = 0;
+  uint joined = 0, left = 0, lost = 0, validated = 0;
   for (auto& line: linesOf(run.read("events.jsonl"))) {
     capnp::MallocMessageBuilder message;
     auto event = message.initRoot<runner::Event>();
     runner::parseEvent(line, event);
-    if (event.isValidated()) CHECK(event.getValidated().getImages() == 10000);
+    if (event.isValidated()) {
+      CHECK(event.getValidated().getImages() == 10000);
+      validated++;
+    }
     if (!event.isMembership()) continue;
     auto change = event.getMembership();
     joined += change.getJoined();
     left += change.getLeft();
     lost += !change.getJoined() && !change.getLeft();
   }
+  CHECK(validated > 0);
   CHECK(joined == 2);
   CHECK(left == 2);
   CHECK(lost == 0);
@@ -119,7 +123,12 @@ TEST_CASE("a job that cannot have the requested number of workers says why") {
   CHECK(repeats.exitCode == 2);
   CHECK(contains(repeats.errors, " repeats the workers of another run (--membership), so "));
   repeating.kill(SIGTERM);
-  repeating.wait();
+  CHECK(repeating.wait().exitCode == 130);
+  // Without these losses and joins, it would train other weights.
+  Command resumed({RUNNER, "run", SHORT, "--runs", runs, "--resume", "--set",
+                      "cluster.on_loss=continue", "--set", "train.epochs=1000"},
+      {.environment = environment});
+  checkFailed(resumed.wait(), {"repeats the losses and joins of workers of another run"});
 
   Run other(SHORT, {"train.epochs=1000"});
   REQUIRE(other.command.waitForOutput("Speed: "));

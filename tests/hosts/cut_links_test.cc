@@ -46,6 +46,7 @@ TEST_CASE("jobs whose links are cut for up to 6 s train the bits of an undisturb
     restarts += watch.noticed();
     checkNothingLeft(hosts, {0, 1, 2});
   }
+  CHECK(figures.count() > 0);
   ::printf("%u of %u runs as an undisturbed one, %u restarts\n", same, runs, restarts);
   figures.print();
 }
