@@ -157,8 +157,8 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   AugmentConfig config;
   readPadding(reader, config);
   config.crop = reader.integer("crop",
-      "Side of the square that is cut out of each image, in pixels. 0 = the size of the image. "
-      "Without `pad`, this is the whole image.",
+      "Side of the square that is cut out of each image, in pixels. 0 = a crop as large as the "
+      "image. Without `pad`, that is the whole image.",
       SIDES, 0);
   config.cropAt = configs::chooseWord(
       reader, "crop_at", "Where training images are cropped.", CROP_PLACES, "random");

@@ -424,8 +424,8 @@ DataConfig DataConfig::read(configs::Reader& reader) {
   config.chunks = readChunks(reader, config.order);
   config.lastBatch = readLastBatch(reader);
   config.heldOut = reader.integer("held_out",
-      "Number of training records, counted from the first, that are not used for training. The "
-      "mean image still covers all records.",
+      "How many of the first training records are not used for training. The mean image still "
+      "covers all records.",
       HELD_OUT, 0);
   config.heldOutSpan = reader.span("held_out");
   config.validateOn = configs::chooseWord(reader, "validate_on",
@@ -443,7 +443,7 @@ DataConfig DataConfig::read(configs::Reader& reader) {
       "forward pass.",
       VALIDATION_VIEW_ROWS, "centre");
   config.viewsAt = configs::chooseWord(reader, "validation_views_at",
-      "Which validations of a run use these views.", VIEWS_AT, "every");
+      "Which validations of a run use `validation_views`.", VIEWS_AT, "every");
   auto readerThreads = reader.maybeInteger("reader_threads",
       "Threads per worker that read and decode images ahead of the steps. Their number does not "
       "change the batches. 0 = each step reads its own images. By default, a worker begins with 2 "

@@ -25,22 +25,22 @@ enum class RecordOrder { SHUFFLED, CHUNKS, STORED };
 // the first records of the pass fill up the batches.
 enum class LastBatch { ROLL_OVER, DISCARD, PAD };
 
-// Of RecordOrder::CHUNKS: see io/batches/chunk_order.h.
+// For RecordOrder::CHUNKS: see io/batches/chunk_order.h.
 struct Chunks {
   uint records;  // per chunk
   uint window;   // chunks per window
 };
 
-// Which records are validated on.
+// Which records are used for validation.
 enum class ValidationSet { VALIDATION, HELD_OUT };
 
-// How validation images are divided over workers.
+// How validation images are divided among the workers.
 enum class ValidationPart { SPLIT, WHOLE };
 
 // What happens when a record cannot be read (a truncated JPEG, a wrong checksum).
 enum class BadRecordPolicy { FAIL, SKIP };
 
-// Where a worker keeps the images of all records, apart from the records themselves.
+// Where a worker keeps the images of all records, in addition to the record database.
 enum class DataCache { NONE, DEVICE };
 
 // One view of a validation image: the centre crop, moved, then mirrored or not.
@@ -91,14 +91,14 @@ struct DataConfig {
   kj::Maybe<kj::String> validationSource;
   configs::Span validationSourceSpan;
   // For image folders: files that label the images of `source` and of `validationSource`. If there
-  // is no `validationSource`, `validationLabels` names images of `source`. Null: a labels.tsv in or
-  // beside that place labels them, or else their folders.
+  // is no `validationSource`, `validationLabels` names images of `source`. Null: the labels come
+  // from a labels.tsv in or beside that place, or else from the folders of the images.
   kj::Maybe<kj::String> labels;
   kj::Maybe<kj::String> validationLabels;
   // For image folders: a file with the names of the classes.
   kj::Maybe<kj::String> classNames;
-  // Of data sets whose classes have names: the classes whose images are used, by their new labels.
-  // Empty: all of them.
+  // For data sets whose classes have names: the classes whose images are used, in the order of
+  // their new labels. Empty: all classes.
   kj::Array<kj::String> classes;
   // A folder with the packed records, which a launcher has copied to this machine. It is not a key
   // of the file, but an option of `runner role`. If it is set, nothing is imported.
@@ -126,9 +126,9 @@ struct DataConfig {
   AugmentConfig augment;
   SettingNames names;
 
-  // Whether the validation images are the first training records, which are not trained on.
+  // Whether validation uses the first training records, which are then excluded from training.
   bool validatesOnHeldOut() const { return validateOn == ValidationSet::HELD_OUT; }
-  // Whether every worker validates on all images, and not on its part of them.
+  // Whether every worker validates on all images, and not only on its own part.
   bool eachValidatesAll() const { return validation == ValidationPart::WHOLE; }
   // Returns how often all workers together read each training record in an epoch.
   uint readings(uint workers) const { return part == TrainingPart::SPLIT ? 1 : workers; }

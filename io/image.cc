@@ -17,7 +17,7 @@ struct Strides {
 
 Strides stridesOf(const ImageView& image) {
   auto& s = image.shape;
-  KJ_REQUIRE(image.bytes.size() == s.size(), "an image has not the bytes of its shape");
+  KJ_REQUIRE(image.bytes.size() == s.size(), "the number of bytes does not fit the shape");
   if (image.layout == Layout::PLANES) {
     return {size_t(s.height) * s.width, s.width, 1};
   }

@@ -24,8 +24,8 @@ public:
   // BatchResult::correct.
   void add(kj::ArrayPtr<const float> logits, kj::ArrayPtr<const int32_t> labels);
   void add(const ConfusionCell& cell);
-  // Not by the map's clear(): for a map that never had an entry, it hands a null pointer to
-  // memset().
+  // Does not use the map's clear(), which hands a null pointer to memset() if the map never had an
+  // entry.
   void clear() { counts = {}; }
 
   // Returns the cells that have images, ordered by label, then by prediction.

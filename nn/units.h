@@ -34,11 +34,11 @@ struct Unit {
   // Applied to the output of the node. A max pool may apply that of the unit before it.
   kj::Maybe<Activation::Function> activation;
 
-  // The loss depends on the unit, and the unit depends on parameters: its own, or those of units
-  // before it. So its value has a gradient.
+  // Whether the value of the unit has a gradient: the loss depends on the unit, and the unit
+  // depends on parameters, its own or those of units before it.
   bool trains = false;
-  // The unit's value stays float32, regardless of other values. This holds for the logits, and for
-  // everything between them and the dense layer that they come from.
+  // Whether the unit's value stays float32, regardless of other values. True for the logits, and
+  // for everything between them and the dense layer that they come from.
   bool staysFloats = false;
 
   template <typename Kind>
@@ -52,10 +52,11 @@ struct Unit {
 struct Fusion {
   // Whether `unit`, which has no activation yet, takes this one.
   bool (*takesActivation)(const Unit& unit, Activation::Function function);
-  // Validation folds a batch norm into the convolution before it, as other weights and another
-  // bias.
+  // Whether validation folds a batch norm into the convolution before it, by changing the weights
+  // and the bias of the convolution.
   bool foldsNorms = false;
-  // A batch norm adds the value of another unit, computed before it: a residual sum of two.
+  // Whether a batch norm adds the value of another unit that was computed before it: a residual sum
+  // of two.
   bool addsResiduals = false;
 };
 

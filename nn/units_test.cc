@@ -54,7 +54,7 @@ TEST_CASE("units: validation leaves dropout out, also between a unit and its act
   CHECK(units[2].inputs[0] == 1);
 }
 
-TEST_CASE("units: a max pool takes the activation before it, if nothing else reads that") {
+TEST_CASE("units: a max pool takes the activation before it if nothing else reads its output") {
   constexpr Pool MAX = {Pool::MAX, 2, 2, 0, Pool::FLOOR},
                  AVERAGE = {Pool::AVERAGE, 2, 2, 0, Pool::FLOOR};
   struct Case {

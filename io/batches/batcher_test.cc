@@ -341,7 +341,7 @@ TEST_CASE("Batcher: validates on another part of the records when the members ha
   CHECK(second[0] == 20);
 }
 
-TEST_CASE("Batcher: whole validation gives every worker all records, and a part may be empty") {
+TEST_CASE("Batcher: \"whole\" validation gives every worker all records, and a part may be empty") {
   Packed packed(8, 5);
   auto dataset = packed.open();
   packed.config.validation = ValidationPart::WHOLE;

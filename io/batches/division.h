@@ -45,8 +45,8 @@ struct DivisionStart {
 // Which records of the stream each worker reads in each step, and where epochs end. Without a
 // change of the members, step t takes the next W·b records, and worker r the r-th b of these. From
 // a change on, the new members divide the remaining records in the same way, in the order of their
-// ranks. If a lost worker's batch of a step did not count, its records go back. They are the first
-// that the new members read. So every record is read once per pass. Immutable.
+// ranks. If a lost worker's batch of a step did not count, its records go back to the stream, and
+// the new members read them first. So every record is read once per pass. Immutable.
 class Division {
 public:
   // `records` is the number that a pass reads. The changes come in the order in which they became
@@ -65,8 +65,8 @@ public:
   // epoch that was over at the start has ended there.
   uint64_t stepsUntilEndOf(uint64_t epoch) const;
 
-  // Returns the first step after `step` from which on other members divide the records.
-  // kj::maxValue if none is known.
+  // Returns the first step after `step` from which other members divide the records. kj::maxValue
+  // if none is known.
   uint64_t nextChangeAfter(uint64_t step) const;
 
   // Returns the ranks of the members of step `step`, in their order.
@@ -78,8 +78,8 @@ private:
     uint64_t begin;
     uint64_t size;
   };
-  // The steps from one change to the next. They read the records that went back, and then the
-  // stream from `rest` on.
+  // The steps from one change to the next. In them, workers first read the records that went back,
+  // and then the stream from `rest` on.
   struct Stretch {
     uint64_t changed;   // the step of the change
     bool isLoss;        // that the other workers wait for
@@ -100,7 +100,7 @@ private:
   // `out`.
   static void add(const Stretch& stretch, uint64_t offset, uint64_t size, kj::Vector<Range>& out);
   // Returns the first step that is divided among the new members. By then they know of all changes
-  // in earlier steps. That is the same for all losses of one step.
+  // in earlier steps. The result is the same for all losses of one step.
   uint64_t firstOf(const MemberChange& change) const;
   void addStretch(const MemberChange& change);
 

@@ -300,7 +300,7 @@ TEST_CASE("Division: the end of an epoch that is over does not move, and no epoc
   }
 }
 
-TEST_CASE("Division: at the end of an epoch, fewer records are left than a step takes") {
+TEST_CASE("Division: an epoch ends when fewer records are left than a step takes") {
   for (uint seed = 0; seed < 500; seed++) {
     CAPTURE(seed);
     RandomJob job(seed);

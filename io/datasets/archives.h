@@ -28,9 +28,9 @@ public:
 
   // Returns the path of the next file, or null after the last one. The path is relative, with `/`
   // between folders and without a leading `./`. It is valid until the next call. If the archive
-  // says that a name is UTF-8, the name is composed(); otherwise it is the raw bytes. Throws if the
-  // archive is damaged or ends early. Throws if a zip or tar has two files or folders to which
-  // composed() gives one name. For other formats, this cannot be detected.
+  // says that a name is UTF-8, returns composed() of the name, and otherwise its raw bytes. Throws
+  // if the archive is damaged or ends early. Throws if a zip or tar has two files or folders to
+  // which composed() gives one name. For other formats, this cannot be detected.
   virtual kj::Maybe<kj::StringPtr> next() = 0;
   // Returns the label in the source itself of the file that next() returned last. Only RecordIO
   // files have labels.

@@ -203,7 +203,7 @@ TEST_CASE("Members: hard links of a tar come last, with the content of their fil
   CHECK(contents(tar) == "b.jpg=two a.jpg=one f.jpg=six c.jpg=two e.jpg=two d.jpg=one");
 }
 
-TEST_CASE("Members: a file counts for more than an earlier hard link of its name") {
+TEST_CASE("Members: a file takes precedence over an earlier hard link of the same name") {
   Scratch scratch;
   auto tar = scratch.path("x.tar");
   writeTar(tar, {"a=one"_kj, "b+a"_kj, "c+none"_kj, "b=two"_kj, "c=three"_kj, "d=four"_kj});

@@ -64,7 +64,7 @@ void forEachPiece(kj::ArrayPtr<const PackedFile> files, uint64_t offset, Bytes b
     bytes = bytes.slice(count, bytes.size());
     offset = 0;
   }
-  KJ_REQUIRE(bytes.size() == 0, "behind the end");
+  KJ_REQUIRE(bytes.size() == 0, "beyond the end");
 }
 
 uint64_t sizeOf(int fd) {

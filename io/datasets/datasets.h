@@ -55,8 +55,8 @@ public:
 // `resize_short_side` say. So is `config.copy`, in place of any source.
 //
 // The images of an image folder may lie at an address: see lookForChanges(). The archive is
-// downloaded into the folder of the import, and removed with the end of the import. If the import
-// fails or is interrupted, the download stays for the next import of the same file.
+// downloaded into the folder of the import, and removed when the import ends. If the import fails
+// or is interrupted, the download stays for the next import of the same file.
 //
 // `warn`, which by default writes to stderr, is called with sentences about everything that an
 // import leaves out. It is not called for a data set that was imported before: see

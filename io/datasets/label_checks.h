@@ -22,7 +22,8 @@ struct Numbers {
 };
 
 // Refuses a folder of training images within a folder of validation images, or the reverse, because
-// its images would be trained on, maybe under another label. Warns if both are the same place.
+// the inner images would belong to both, perhaps under different labels. Warns if both are the same
+// place.
 void checkApart(
     const DataConfig& config, const ImagePlace& training, const ImagePlace& validation, Warn& warn);
 

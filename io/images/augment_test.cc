@@ -310,7 +310,7 @@ TEST_CASE("Augmenter: crops that are resized have areas and shapes in their rang
   CHECK(lefts / COUNT == doctest::Approx(0.5).epsilon(0.02));
 }
 
-TEST_CASE("Augmenter: where no crop of these shapes fits, the largest in the middle is taken") {
+TEST_CASE("Augmenter: if no crop of these shapes fits, takes the largest one in the middle") {
   AugmentConfig config;
   config.crop = 4;
   config.areaMin = 0.9;

@@ -19,7 +19,7 @@ public:
   // if the record is a JPEG file that cannot be decoded; the text begins with a verb.
   void apply(const Record& record, Augmentation augmentation, kj::ArrayPtr<float> out);
   // The same, but as bytes: planes of the crop, which are neither mirrored nor normalised. See
-  // Augmenter::cut(). Without colours, and without a square cut out.
+  // Augmenter::cut(). Does not change colours, and cuts no square out.
   void cut(const Record& record, Augmentation augmentation, kj::ArrayPtr<kj::byte> out);
   // Throws as apply() does if any part of `record` cannot be decoded.
   void requireWhole(const Record& record);

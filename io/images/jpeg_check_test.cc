@@ -77,7 +77,7 @@ bool isDecoded(kj::ArrayPtr<const kj::byte> file) {
 
 }  // namespace
 
-TEST_CASE("JpegChecker: accepts whole files of the common kinds, and no part of one") {
+TEST_CASE("JpegChecker: accepts whole files of the common kinds, but no part of a file") {
   JpegChecker checker;
   for (auto& kind: COMMON) {
     INFO(kind.name);

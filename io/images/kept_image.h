@@ -65,7 +65,8 @@ public:
   kj::Maybe<ImageFile> take();
 
 private:
-  // Of files, and of results. Pixels may take a thousand times as much as their file.
+  // The limit for files, and for results. The pixels of an image may take a thousand times as much
+  // memory as its file.
   static constexpr size_t BYTES_MAX = size_t(1) << 25;
 
   struct Job {

@@ -15,7 +15,7 @@ using kj::uint;
 // big-endian order. Thread-safe.
 //
 // LMDB itself trusts its files: one changed byte in a page can end the process by SIGFPE, SIGBUS,
-// SIGSEGV or an assertion. Here every number of the file is checked before it is used.
+// SIGSEGV or an assertion. This class checks every number of the file before it uses it.
 //
 // The file is mapped. Nobody may write to it meanwhile. If it becomes shorter, or its disk fails, a
 // read ends the process as mapFile() describes.

@@ -169,7 +169,7 @@ public:
     bool isJpeg = header.encoding == uint8_t(Encoding::JPEG);
     if (!isJpeg && shape.size() != payload.size()) refuse("its size is not that of its pixels");
     if (isJpeg && shape.channels != 1 && shape.channels != 3) {
-      refuse("a JPEG file has 1 or 3 channels, and its header says another number");
+      refuse("it is a JPEG file, but its header gives neither 1 nor 3 channels");
     }
     if (!(db.shape().orDefault(shape) == shape))
       refuse("its image has another size than all others");

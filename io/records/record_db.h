@@ -27,9 +27,9 @@ struct Record {
 // own RecordReader. The layout of the file is specified in record_format.h.
 //
 // A database is never changed after RecordWriter::finish(), so it is opened without locks: it may
-// be on a read-only disk, and may be opened any number of times in one process. A damaged one is an
-// error, whatever its bytes are. One that is cut short while it is open ends the process with exit
-// status 1 and one line on stderr that names it.
+// be on a read-only disk, and may be opened any number of times in one process. A damaged database
+// is an error, whatever its bytes are. If a database is cut short while it is open, the process
+// ends with exit code 1, after one line on stderr that names the database.
 class RecordDb {
 public:
   // Throws if `path` cannot be opened or is not a complete record database of this version. The

@@ -300,7 +300,7 @@ TEST_CASE(
   CHECK(refusal([](RecordHeader& header) {
     header.encoding = uint8_t(Encoding::JPEG);
     header.channels = 2;
-  }) == refused("a JPEG file has 1 or 3 channels, and its header says another number"));
+  }) == refused("it is a JPEG file, but its header gives neither 1 nor 3 channels"));
 }
 
 TEST_CASE("badRecord: names the image's file if the database knows it") {

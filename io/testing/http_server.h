@@ -35,7 +35,7 @@ public:
   kj::String address(kj::StringPtr name) const;
 
   void change(ServedFile file);
-  // Cuts the next connections with content, each after the given number of bytes of content.
+  // Cuts off the next connections that transfer content, each after the given number of bytes.
   void cutAfter(kj::ArrayPtr<const uint64_t> counts);
   // Stops the next content after the given number of bytes, and waits until the client closes the
   // connection.

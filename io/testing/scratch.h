@@ -27,7 +27,8 @@ private:
   kj::String folder;
 };
 
-// While it exists, root has no more rights over files in this thread than their owner.
+// While it exists, root has no special rights over files in this thread, only those that their
+// owner has.
 class AsOrdinaryUser {
 public:
   AsOrdinaryUser();

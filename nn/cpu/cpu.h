@@ -9,9 +9,9 @@
 
 namespace nn {
 
-// Threads share the images of a batch. Each works through its share chunk by chunk. With AMX, and
-// fewer groups of images than threads, they share the work on each group. For a given
-// number of threads and instruction set, a program computes the same bits every time.
+// Threads share the images of a batch. Each works through its share chunk by chunk. With AMX, if
+// there are fewer groups of images than threads, the threads share the work on each group. For a
+// given number of threads and instruction set, a program computes the same bits every time.
 //
 // A program runs on the thread that calls it, and on OpenMP threads if it has more than one.
 // Lowering throws FAILED if the CPU lacks AVX2, or the instructions for the precision.

@@ -35,7 +35,7 @@ TEST_CASE("cpu: convolutions of all channel counts and usual kernels run on fast
   }
 }
 
-TEST_CASE("cpu: lenet's second convolution runs on Winograd, its first one does not") {
+TEST_CASE("cpu: lenet's second convolution uses Winograd, its first one does not") {
   Net net({1, 28, 28});
   auto x = net.maxPool(net.tanh(net.conv(0, 20, 5, 1, 0)), 2, 2);
   x = net.maxPool(net.tanh(net.conv(x, 50, 5, 1, 0)), 2, 2);

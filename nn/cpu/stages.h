@@ -15,12 +15,12 @@ namespace nn::cpu {
 // whose gradient needs its input. In validation, a batch norm right after a convolution is folded
 // into it. Other batch norms use the moving statistics, so no stage waits for the batch.
 struct StagedUnit: public Unit {
-  // Its value is made from stored ones wherever it is needed, chunk by chunk in cache, forward and
-  // backward, rather than stored: batch norms, GELUs and concats.
+  // Whether its value is not stored, but computed from stored values wherever it is needed, forward
+  // and backward, chunk by chunk in cache. True for batch norms, GELUs and concats.
   bool recomputed = false;
-  // The unit is a convolution whose bias the batch norm right after it cancels, so the bias is not
-  // added. False if an earlier batch norm was folded into the convolution: the folded bias is
-  // added.
+  // Whether the unit is a convolution whose bias the batch norm right after it cancels, so that the
+  // bias is not added. False if an earlier batch norm was folded into the convolution: the folded
+  // bias is added.
   bool biasIsInert = false;
 
   uint at = 0;          // the stage of its forward task

@@ -6,8 +6,8 @@
 namespace nn::cuda {
 
 // Opens GPU `number`, counted as the driver does. Throws FAILED, with a sentence for the user, if
-// there is no such GPU or its libraries cannot be loaded. Several threads may call it, one after
-// another. A thread that waits for the device sleeps rather than spins.
+// there is no such GPU or its libraries cannot be loaded. Several threads may call it, but not at
+// the same time. A thread that waits for the device sleeps rather than spins.
 kj::Own<Device> newGpuDevice(uint number);
 
 }  // namespace nn::cuda

@@ -168,7 +168,7 @@ TEST_CASE("kernels: rows of logits come back as floats") {
 
 // ---- how they are launched
 
-TEST_CASE("kernels: threads process further values if there are more values than threads") {
+TEST_CASE("kernels: each thread processes several values if there are more values than threads") {
   auto drawn = drawTensor(1, 120000, {5});
   for (auto form: {Form::PADDED, Form::PART}) {
     Batch x(Element::FLOAT32, form, drawn), y(Element::FLOAT32, form, 120000, {5});

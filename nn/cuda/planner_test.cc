@@ -143,7 +143,7 @@ TEST_CASE("Planner: with `deterministic`, it measures nothing and always chooses
   CHECK(machine.measured.size() == 0);
 }
 
-TEST_CASE("Planner: the error about a convolution that no library can do names the convolution") {
+TEST_CASE("Planner: the error about a convolution that no library can compute names it") {
   KJ_IF_MAYBE(reason, loadLibraries()) SKIP_CASE(reason->cStr());
   Machine machine;
   auto planner = machine.start();

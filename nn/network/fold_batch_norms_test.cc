@@ -98,7 +98,7 @@ TEST_CASE("Folding: batch norms go into the convolution or dense layer before th
   CHECK(keys == "conv1_weight conv1_bias conv2_weight conv2_bias fc1_weight fc1_bias");
 }
 
-TEST_CASE("Folding: a batch norm stays where nothing before it can do its work") {
+TEST_CASE("Folding: a batch norm stays where no layer before it can absorb it") {
   Draft draft;
   auto images = draft.add("on_images", NORM, 0);
   auto conv = draft.add("conv", CONV, images);

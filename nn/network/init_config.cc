@@ -130,9 +130,9 @@ constexpr configs::Kind<Initializer> ROWS[] = {
         readDirac},
     {"whitening",
         "For a convolution over the input images: filters that whiten patches of the training "
-        "images, that is, make them uncorrelated and of equal variance. For each filter, its "
-        "negative is a filter, too (airbench94; Jordan 2024, arXiv 2404.00498). A kernel of k×k "
-        "over C channels needs 2·C·k² filters.",
+        "images, that is, make them uncorrelated and of equal variance. The negative of each "
+        "filter is a filter, too (airbench94; Jordan 2024, arXiv 2404.00498). A kernel of k×k over "
+        "C channels needs 2·C·k² filters.",
         readWhitening},
 };
 

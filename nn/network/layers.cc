@@ -80,7 +80,7 @@ Layer readConv(configs::Reader& reader) {
   conv.kernel = reader.integer("kernel", "Side of the square kernel, in pixels.", SIDE);
   conv.stride = reader.integer("stride", "Pixels from one window to the next.", SIDE, 1);
   conv.pad =
-      reader.integer("pad", "Rows and columns of zeros around the input, in pixels.", PAD, 0);
+      reader.integer("pad", "Width of the border of zeros around the input, in pixels.", PAD, 0);
   conv.bias = reader.flag("bias", "Adds one learned number per filter.", true);
   return withInit(reader, make(reader, kj::mv(conv)));
 }

@@ -29,9 +29,9 @@ struct ModelConfig {
   ModelConfig();
 };
 
-// Builds the graph of `config` for images of shape `input` and `classes` classes, ended by `loss`.
-// Reports misfits to `diagnostics` at the line of the layer. Use the graph only if there were none.
-// Its spans point into the document.
+// Builds the graph of `config` for images of shape `input` and `classes` classes, with `loss` at
+// its end. Reports misfits to `diagnostics` at the line of the layer. Use the graph only if there
+// were none. Its spans point into the document.
 Graph buildGraph(const ModelConfig& config, Shape input, uint classes,
     configs::Diagnostics& diagnostics, SoftmaxCrossEntropy loss = {});
 

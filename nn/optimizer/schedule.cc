@@ -228,8 +228,8 @@ kj::Own<const Schedule> withWarmUp(configs::Reader& reader) {
       "Warm-up: number of epochs in which the learning rate rises linearly to that of the schedule "
       "(Goyal et al. 2017). May be a fraction.",
       {.above = 0});
-  auto steps = reader.maybeInteger(
-      "warmup_steps", "Warm-up in updates, instead of `warmup_epochs`.", {.atLeast = 1});
+  auto steps = reader.maybeInteger("warmup_steps",
+      "Length of the warm-up in updates, instead of `warmup_epochs`.", {.atLeast = 1});
   auto from = reader.maybeReal("warmup_from",
       "The learning rate at the first update of a warm-up, as a share of the schedule's learning "
       "rate. Default: 0.",

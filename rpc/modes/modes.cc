@@ -130,7 +130,7 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
       "The size of the largest slice of a parameter array. A slice is sent and updated as a whole. "
       "Small models are cut into smaller slices, so that the servers can share them evenly. On "
       "links of 1 Gbit/s and less, 32768 is better: a slice that the next step needs early then "
-      "waits less long for slices that are already being sent.",
+      "spends less time waiting for slices that are already being sent.",
       {.atLeast = 4096, .atMost = 256 << 20}, 1 << 20);
   config.slice_bytes = uint64_t(sliceBytes);
   config.placement =

@@ -312,8 +312,9 @@ SweepConfig SweepConfig::read(configs::Reader& reader) {
   config.seed =
       reader.integer("seed", "The drawn values depend only on this number.", {.atLeast = 0}, 1);
   auto parallel = reader.maybeInteger("parallel_runs",
-      "Number of runs at the same time. Default: as many as there are cores for all their threads. "
-      "Does not change the results of a run, but can change which runs `stop` ends early.",
+      "Number of runs at the same time. Default: as many as the machine has cores for, with one "
+      "core per thread. Does not change the results of a run, but can change which runs `stop` "
+      "ends early.",
       {.atLeast = 1, .atMost = 1024});
   KJ_IF_MAYBE(n, parallel) config.parallelRuns = uint(*n);
   config.stop = reader.maybeKind("stop", "A rule by which runs are stopped before their end.",

@@ -123,7 +123,7 @@ TEST_CASE("ONNX: pools have explicit borders, which averages include") {
         "Gemm(dense0_flat, dense0_weight) → logits transB=1\n");
 }
 
-TEST_CASE("ONNX: sums and concatenations turn vectors into images if another input is an image") {
+TEST_CASE("ONNX: vectors become images in sums and concats that have an image as another input") {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({2, 4, 4}, diagnostics);
   nn::NodeId images = 0;

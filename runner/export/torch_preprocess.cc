@@ -17,7 +17,7 @@ constexpr kj::StringPtr HEAD = R"(def preprocess(image):
 )"_kj;
 
 constexpr kj::StringPtr COVER = R"(def cover(x, height, width):
-    """Resizes the middle of images: as much of them as has the sides' ratio of the new size."""
+    """Resizes the middle of images: the largest part with the aspect ratio of the new size."""
     scale = min(x.shape[2] / height, x.shape[3] / width)
 
     def weights(size, new):
@@ -62,13 +62,14 @@ void addConversion(Lines& lines, uint channels) {
 
 // Adds code that resizes images to `to` if their size is not `from`.
 void addCover(Lines& lines, io::ImageShape from, io::ImageShape to) {
-  lines.add("if x.shape[2:] != (", from.height, ", ", from.width, "):  # not of the data set");
+  lines.add("if x.shape[2:] != (", from.height, ", ", from.width,
+      "):  # another size than in the data set");
   lines.add("    x = cover(x, ", to.height, ", ", to.width, ")");
 }
 
 void addResize(Lines& lines, uint shortSide, kj::StringPtr indentation) {
   auto add = [&](kj::StringPtr line) { lines.add(indentation, line); };
-  add("# As an import does, in whole grey levels.");
+  add("# Resizes as an import does, and rounds to whole grey levels.");
   add("shorter = min(x.shape[2:])");
   add(kj::str(
       "size = [(2 * side * ", shortSide, " + shorter) // (2 * shorter) for side in x.shape[2:]]"));

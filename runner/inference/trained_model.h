@@ -31,8 +31,9 @@ struct TrainedModel {
   // lacks one of them, computes on its processor instead, and returns a sentence about that. Fixes
   // the instructions of the process to those of the run that has trained the model.
   kj::Maybe<kj::String> computeHere();
-  // Returns how many of so many images to compute at a time. On GPUs this is always the same,
-  // because for each other number the program would measure which convolutions are fastest.
+  // Returns how many images to compute at a time if there are `images` in all. On GPUs this number
+  // is always the same, because the program measures for each new number which convolutions are
+  // fastest.
   size_t batchOf(size_t images) const;
   // Returns a program of a worker of the experiment that only validates, with the model's values.
   // The model must outlive it.

@@ -105,8 +105,10 @@ kj::Promise<Outcome> Attempts::run() {
         return io.provider->getTimer().afterDelay(pause).then([this]() { return run(); });
       }
       if (inVain > 0) {
-        reason = &outcome.failure.emplace(
-            kj::str(*reason, "; ", inVain, " attempts in a row did not get past step ", furthest));
+        auto result =
+            furthest == 0 ? kj::str("made no step") : kj::str("did not get past step ", furthest);
+        reason =
+            &outcome.failure.emplace(kj::str(*reason, "; ", inVain, " attempts in a row ", result));
       }
     }
     return kj::mv(outcome);

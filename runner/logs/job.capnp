@@ -314,7 +314,7 @@ struct Event {
       learningRate @62 :Float64 $Json.name("learning_rate");
       # Of the latest update.
       partial @75 :Bool;
-      # The epoch ended after fewer than log.every steps.
+      # Whether the epoch ended after fewer than log.every steps.
       epochBatches @76 :UInt32 $Json.name("epoch_batches");
       # How many steps this epoch has for each worker.
     }
@@ -351,7 +351,7 @@ struct Event {
       trainingS @68 :Float64 $Json.name("training_s");
       batchLoss @69 :Float64 $Json.name("batch_loss");
       validates @92 :Bool;
-      # There are records to validate on.
+      # Whether there are records for validation.
     }
     validated :group {
       # The common result of all workers.
@@ -362,7 +362,7 @@ struct Event {
       step @70 :UInt32;
       globalStep @71 :UInt32 $Json.name("global_step");
       last @72 :Bool;
-      # The last validation of the run.
+      # Whether this is the last validation of the run.
       views @79 :UInt16;
       # Views per image.
       topK @127 :TopK $Json.flatten() $Json.name("top_k");
@@ -378,7 +378,7 @@ struct Event {
       loss @40 :Float64;
       accuracy @41 :Float64;
       validating @89 :Bool;
-      # All workers have done the epoch's steps, and not all have validated.
+      # Whether all workers have done the epoch's steps, and some have not validated yet.
       readShare @128 :Float64 $Json.name("read_share");
       # The part of the epoch's steps, from 0 to 1, in which workers have waited for records.
       stuckWorker @135 :UInt32 $Json.name("stuck_worker");
@@ -395,7 +395,7 @@ struct Event {
       # cluster.start_timeout_s.
       refused @94 :Text;
       # A refused connection, which may explain why roles are missing: `a connection from 10.0.0.3
-      # was refused: …`. Empty if nobody was.
+      # was refused: …`. Empty if no connection was refused.
     }
     counted :group {
       # A server has ended an epoch.
@@ -450,7 +450,7 @@ struct Event {
       workers @112 :UInt32;
       # How many workers the job has from that step on.
       left @113 :Bool;
-      # The worker was not lost: it has left on purpose before that step.
+      # Whether the worker was not lost, but has left on purpose before that step.
       from @114 :UInt32;
       # For a worker for whose pushes nobody waits: the first step after the epoch in which it was
       # lost. From there on, the others take over its records. Otherwise 0.
@@ -546,5 +546,5 @@ struct Pushes {
   staleness @2 :List(Float64);
   # Histogram of the applied pushes. The index of an entry is the number of updates between the
   # values that a push was computed on and those that it changed. The last possible entry, 63, also
-  # counts all beyond.
+  # counts all larger numbers.
 }

@@ -150,7 +150,7 @@ TEST_CASE("schlag: the last batches of an epoch have a separate mean time") {
         "Test-Accuracy: 0.83\nTotal Time: 12.22s\nFinal Cost: 0.5000\ndone\n");
 }
 
-TEST_CASE("schlag: a run without validation has all last lines except the accuracy") {
+TEST_CASE("schlag: a run without validation has all final lines except the accuracy") {
   Told told("schlag");
   told.begun(0);
   CHECK(told.ended(0, false) == "Total Time: 12.22s\nFinal Cost: 0.5000\ndone\n");

@@ -55,8 +55,9 @@ kj::Maybe<RunLock> lockIfPossible(const RunFolder& folder);
 
 // Whether another process, or another RunLock of this one, has that lock now. Changes nothing in
 // the folder. On a file system without locks: whether the last holder still exists. A process of
-// another machine exists there until it has noted that it ends, or noteSlurmJobIsOver() has. It
-// also counts as gone if Slurm has started its job again, and this process belongs to that job.
+// another machine counts as existing until it has noted there that it ends, or until
+// noteSlurmJobIsOver() has noted that. It also counts as gone if Slurm has started its job again,
+// and this process belongs to that job.
 bool isHeld(const RunFolder& folder);
 
 // Returns who has that lock, for messages: "process 4711", with " on node2" if that is another

@@ -10,7 +10,7 @@ namespace runner {
 // with its path, its path from `top`, and whether it is a run. A folder comes before those in it.
 // The runs of a sweep come in its order, then all others by name, 2 before 10.
 //
-// Looks neither into runs nor more than four levels deep, because runs are at most as deep as
+// Does not look into runs, or more than four levels deep, because runs are at most as deep as
 // runs/<name>/<settings>/<n>. Follows links to folders, but visits no folder twice: a link to a
 // folder of the tree is left out. Calls `leaveOut` with the reason for each folder below `top` that
 // cannot be read. Throws if `top` itself cannot be read.

@@ -44,7 +44,7 @@ struct Tree {
   }
 };
 
-TEST_CASE("visitRunTree: visits folders before those in them, and looks not into runs") {
+TEST_CASE("visitRunTree: visits a folder before those in it, and does not look into runs") {
   Tree tree;
   for (auto run: {"x/10", "x/2", "x/2/inner", "y/a/1", "1/2/3/4/5"}) tree.add(run);
   CHECK(tree.visited() == "1 1/2 1/2/3 1/2/3/4 x x/2* x/10* y y/a y/a/1*");

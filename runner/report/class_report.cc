@@ -125,7 +125,7 @@ kj::String classReport(Cells cells, Names names) {
     };
     confusions = kj::str(
         "<figure><figcaption>Each row is a class, each column what it was taken for. Recognized "
-        "images are blue, others orange. Stronger colours are larger shares of the row."
+        "images are blue, others orange. Stronger colours mean larger shares of the row."
         "</figcaption>\n",
         drawHeatMap(cells, texts), "</figure>\n");
   } else {

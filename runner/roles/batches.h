@@ -11,8 +11,9 @@ namespace runner {
 using kj::uint;
 
 // A program on CPUs gets pixels that the readers have augmented. A program on GPUs gets raw
-// batches: images in memory that the program provides, or only their numbers if the data set is
-// kept on its device. In all three cases the same values reach the network. For one thread.
+// batches: images in memory that the program provides, or only the numbers of the images if the
+// data set is kept on its device. In all three cases the same values reach the network. For one
+// thread.
 class Batches {
 public:
   // Makes the batches of worker `rank`, those of training from `firstStep` on: see io::Batcher. All

@@ -96,7 +96,7 @@ Job::Job(const LoadedExperiment& loaded, const ModelFacts& facts, const RunFolde
     });
     if (members.changes().size() > 0 && !cluster.onLoss->continues) {
       configs::fail("workers have left or joined the run in ", folder.path,
-          ", so it continues only with cluster.on_loss = \"continue\"");
+          ", so it can continue only with cluster.on_loss = \"continue\"");
     }
   }
   auto builder = kj::heapArrayBuilder<Seat>(cluster.servers + cluster.seats());
@@ -446,8 +446,8 @@ void Job::warnOfChangesNotMade() {
   KJ_IF_MAYBE(known, plan) {
     auto made = members.changes().size(), wanted = known->changes(epochsTrained);
     if (made >= wanted) return;
-    configs::warn(kj::str("this run has made ", made, " of the ", wanted, " losses and ",
-        "joins of workers that it repeats, so its weights are not those of the other run"));
+    configs::warn(kj::str("this run has repeated only ", made, " of the ", wanted, " losses and ",
+        "joins of workers of the other run, so its weights differ from those of the other run"));
   }
 }
 

@@ -119,7 +119,7 @@ kj::Promise<CoordinatorCall> callCoordinator(kj::AsyncIoContext& io, const RoleO
 kj::Exception notAnswered(const RoleOptions& options, kj::Duration limit) {
   return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
       kj::str(nameOf(options), " has not answered within ", limit / kj::SECONDS,
-          " s; does a coordinator of runner listen there, and does it run? "
+          " s; does a coordinator of runner listen there, or was it stopped? "
           "(cluster.start_timeout_s)"));
 }
 
@@ -132,9 +132,9 @@ kj::StringPtr settingsToSend(const LoadedExperiment& loaded) {
 kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address) {
   if (e.getDescription() == rpc::WRONG_SECRET) {
     return kj::Exception(e.getType(), __FILE__, __LINE__,
-        kj::str("what listens at ", address, " has another secret than this role. Compare the ",
-            "address with the one that the coordinator prints, and then the files of both ",
-            "(RUNNER_SECRET_FILE). Both need one if one of them has one"));
+        kj::str("the program at ", address, " has a different secret than this role. Compare the ",
+            "address with the one that the coordinator prints, and then the secret files of both ",
+            "roles (RUNNER_SECRET_FILE). If one role has a secret, the other needs it, too"));
   }
   if (e.getDescription() == rpc::TLS_ONLY_THERE || e.getDescription() == rpc::TLS_ONLY_HERE) {
     bool there = e.getDescription() == rpc::TLS_ONLY_THERE;
@@ -146,11 +146,11 @@ kj::Exception whyNotJoined(kj::Exception e, kj::StringPtr address) {
   if (e.getDescription() == rpc::RELAYED) {
     return kj::Exception(e.getType(), __FILE__, __LINE__,
         kj::str("somebody between this machine and the coordinator at ", address,
-            " changes what they send: its TLS does not belong to its proof"));
+            " changes what they send: the TLS connection does not match the coordinator's proof"));
   }
   if (rpc::isOfOtherEnd(e)) return e;
   return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
-      kj::str("what answers at ", address, " is not a coordinator of runner, or it ended"));
+      kj::str("the program at ", address, " is not a coordinator of runner, or it has ended"));
 }
 
 }  // namespace runner

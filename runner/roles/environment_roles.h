@@ -45,9 +45,9 @@ struct FoundRole {
 };
 
 // Returns the role according to the first system, in the order of SYSTEMS, whose flags or variables
-// are set. Null if there is none. Throws if their values are wrong, or if the system started other
-// numbers of servers and workers than `clues.cluster` has. The message names the variable, the
-// place in its value, and what to do.
+// are set. Null if there is none. Throws if their values are wrong, or if the system started
+// another number of servers or workers than `clues.cluster` has. The message names the variable,
+// the place in its value, and what to do.
 kj::Maybe<FoundRole> findRole(RoleClues& clues);
 
 // Returns the index of a server or worker from JOB_COMPLETION_INDEX, the variable of an indexed

@@ -13,7 +13,8 @@ class InstructionSetChoice {
 public:
   // `setting` is "auto" or a level. With "auto", the level is not above `highest`. `workers` is how
   // many workers call offer(): 0 if all workers run on this machine. `before` is the level of the
-  // checkpoint from which the run continues. It is chosen again. It is empty if the run begins.
+  // checkpoint from which the run continues. That level is then chosen again. `before` is empty if
+  // the run begins.
   InstructionSetChoice(kj::StringPtr setting, kj::StringPtr highest, kj::uint workers,
       kj::StringPtr before = nullptr);
   KJ_DISALLOW_COPY(InstructionSetChoice);

@@ -41,8 +41,8 @@ void JoiningWorker::chooseInstructionSet(const LoadedExperiment& loaded) {
   bool emulates = nn::instructionSet() == "avx512_amx" && !nn::hasAmx();
   if (emulates && highestLevelOf(KJ_ASSERT_NONNULL(loaded.experiment)) == "avx512_amx") {
     tell(
-        "warning: this processor has no AMX. It computes the same bits, but several times as "
-        "slowly. cluster.instruction_set = \"avx512\" is faster here, with other bits");
+        "warning: this processor has no AMX. It computes the same bits, but takes several times as "
+        "long. cluster.instruction_set = \"avx512\" is faster here, but gives other bits");
   }
 }
 

@@ -1,5 +1,5 @@
-// runner/roles/lost_role.h: handles failures of calls that only mean that the other role has ended.
-// The code that watches the other role's connection reports the loss.
+// runner/roles/lost_role.h: handles calls that fail only because the other role has ended. The code
+// that watches the other role's connection reports the loss.
 #pragma once
 
 #include <kj/async.h>

@@ -98,7 +98,7 @@ TEST_CASE("Meeting: refuses workers at another point of the run, and one that ha
   CHECK_FALSE(refuses(1, 2, MeetingPoint::TRAINED));
 }
 
-TEST_CASE("Meeting: refuses other numbers of statistics, and a worker that meets again too early") {
+TEST_CASE("Meeting: refuses a wrong number of statistics, and a worker that meets too early") {
   kj::EventLoop loop;
   kj::WaitScope scope(loop);
   Meeting meeting(2);

@@ -126,7 +126,7 @@ void readPiece(kj::StringPtr path, uint64_t offset, Session::SavedPartResults::B
   struct stat facts;
   KJ_SYSCALL(::fstat(fd, &facts), path);
   uint64_t size = facts.st_size;
-  KJ_REQUIRE(offset < size, "a role asks for a piece behind the end of its part", offset, size);
+  KJ_REQUIRE(offset < size, "a role asks for a piece beyond the end of its part", offset, size);
   auto bytes = results.initBytes(kj::min(PIECE_BYTES, size - offset));
   for (size_t done = 0; done < bytes.size();) {
     ssize_t count = ::pread(fd, bytes.begin() + done, bytes.size() - done, offset + done);
@@ -141,7 +141,7 @@ bool copyPiece(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces, uint64_t
     Session::SavedPartResults::Builder results) {
   uint64_t size = 0;
   for (auto& piece: pieces) size += piece.size();
-  KJ_REQUIRE(offset < size, "a role asks for a piece behind the end of its part", offset, size);
+  KJ_REQUIRE(offset < size, "a role asks for a piece beyond the end of its part", offset, size);
   auto bytes = results.initBytes(kj::min(PIECE_BYTES, size - offset));
   copyPieces(pieces, offset, bytes);
   results.setTotal(size);

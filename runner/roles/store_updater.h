@@ -16,7 +16,7 @@ namespace runner {
 // also affects keys whose epochs of training are over. Immutable. For any thread.
 class StoreUpdater final: public rpc::Updater {
 public:
-  // From `facts`, the schedule knows how many updates an epoch and the run have. All arguments must
+  // `facts` tell the schedule how many updates an epoch and the run have. All arguments must
   // outlive this object.
   StoreUpdater(const Experiment& experiment, const ModelFacts& facts);
 

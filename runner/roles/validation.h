@@ -17,7 +17,7 @@ public:
       WorkerParts& parts, TrainingState& state, WorkerReports& reports, LiveProgress& progress);
 
   // Validates part number `part` of `parts` with the program's present weights, from each of
-  // `views`. Then `state.sums` has the results of this part. Reports records that cannot be read.
+  // `views`. Leaves the results of this part in `state.sums`. Reports records that cannot be read.
   // Counts the confusion matrix only with `mayBeLast`, because that takes time, and only the matrix
   // of the run's last validation is shown.
   void run(uint part, uint parts, kj::ArrayPtr<const io::View> views, bool mayBeLast);

@@ -169,9 +169,9 @@ private:
     // have just stopped for it.
     if (enters || !isJoinPlanned()) savedAt = state.step;
     if (auto missing = nn::missingPlans()) {
-      configs::warn(kj::str("this device or its libraries no longer have the plans by which the ",
-          "run has computed ", missing,
-          " convolutions so far: results may be rounded differently than without the break"));
+      configs::warn(kj::str("this device or its libraries no longer have the plans with which ",
+          "the run has computed ", missing,
+          " convolutions so far: results may be rounded differently than in an uninterrupted run"));
     }
     if (!experiment.checkpoint.keepBest) bestWeights.drop();
     bool lacksBest = experiment.checkpoint.keepBest && best.epoch > 0 && bestWeights.isEmpty();

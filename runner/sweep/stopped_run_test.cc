@@ -136,7 +136,7 @@ TEST_CASE("recordStop: events up to the rung stay, and every file says how the r
   CHECK(record.epochRecords.size() == 1);
 }
 
-TEST_CASE("recordStop: leaves out which epoch was best, because the weights of it are removed") {
+TEST_CASE("recordStop: leaves out which epoch was best, because its weights are removed") {
   TestRun run("best");
   run.append(1, 0, [](Event::Builder event) { event.initBest().setEpoch(1); });
   run.epoch(1);

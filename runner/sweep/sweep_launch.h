@@ -83,12 +83,12 @@ private:
   ProgressLine progress;
   kj::Maybe<Asha> asha;
   kj::Array<RunRecord> records;  // by index; empty for runs that have not ended
-  size_t toDo = 0;               // how many runs were not done before
+  size_t toDo = 0;               // how many runs earlier calls had not finished
   kj::Vector<size_t> waiting;    // indices of runs to start, and how many have been started
   size_t started = 0;
   kj::Vector<size_t> elsewhere;  // indices of runs that another process had at the last look
-  uint ended = 0;                // how many of those to do
-  uint failed = 0;               // how many of the ended
+  uint ended = 0;                // how many of the `toDo` runs have ended
+  uint failed = 0;               // how many of the ended runs have failed
   kj::Maybe<kj::String> interruption;
   kj::TimePoint began;
   kj::Vector<Running*> running;

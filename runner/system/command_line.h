@@ -82,7 +82,7 @@ void setThreadEnvironment(char* argv[]);
 // from one thread at a time.
 void print(kj::StringPtr text);
 
-// Does the same for sentences. On a terminal they are wrapped() to its width.
+// Does the same for sentences. On a terminal, wrapped() breaks them for its width.
 void printWrapped(kj::StringPtr text);
 
 // Whether output of print() was lost, for example because the reader of a pipe has ended.

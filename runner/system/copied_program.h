@@ -14,7 +14,7 @@ public:
   static kj::Maybe<CopiedProgram> find();
   explicit CopiedProgram(kj::String folder): folder(kj::mv(folder)) {}
 
-  // Whether nobody has written to its files since they were copied.
+  // Whether the files of the copy are unchanged since they were copied.
   bool isUnchanged() const;
   // Marks the copy as in use. Call it more often than every UNUSED_DAYS.
   void noteUse() const;

@@ -14,7 +14,7 @@ TEST_CASE("coresOfQuota: a quota allows whole cores, at least one, and `max` set
   CHECK(coresOfQuota("400000") == nullptr);
 }
 
-TEST_CASE("machine: the machine of the test has a core and memory") {
+TEST_CASE("machine: the machine that runs the test has at least one core, and memory") {
   auto machine = thisMachine();
   CHECK(machine.cores >= 1);
   CHECK(machine.memory_bytes > 0);

@@ -8,7 +8,7 @@
 namespace runner {
 namespace {
 
-TEST_CASE("ProgramPackage: is the same tar each time, whose sum is known before it is made") {
+TEST_CASE("ProgramPackage: makes the same tar each time, and knows its checksum before") {
   ProgramPackage package;
   auto tar = package.bytes();
   CHECK(io::sha256Hex(tar) == package.sha256());

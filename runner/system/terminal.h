@@ -24,8 +24,8 @@ kj::Maybe<uint> terminalColumns(int fd);
 // place. False if `fd` is not a terminal, or if TERM is `dumb`, empty or not set.
 bool canMoveCursor(int fd);
 
-// Returns `text`, wrapped() to the columns of the terminal behind `fd`. Unchanged if `fd` is not a
-// terminal.
+// Returns `text` as wrapped() breaks it for the columns of the terminal behind `fd`. Unchanged if
+// `fd` is not a terminal.
 kj::String wrappedFor(int fd, kj::StringPtr text);
 
 // Returns `text`, which ends with a space, followed by `path`. If the terminal behind `fd` has no
@@ -33,8 +33,8 @@ kj::String wrappedFor(int fd, kj::StringPtr text);
 kj::String withPath(int fd, kj::StringPtr text, kj::StringPtr path);
 
 // Writes a line to standard error. All messages for people go there, and only results go to
-// standard output. Control characters are shown as configs::printable() shows them. On a terminal
-// the line is wrapped(). Ignores write errors.
+// standard output. Control characters are shown as configs::printable() shows them. On a terminal,
+// wrapped() breaks the line. Ignores write errors.
 void tell(kj::StringPtr line);
 
 }  // namespace runner

@@ -15,7 +15,7 @@ struct StepTable {
 };
 
 // Returns at most `rowsMax` of the rows (at least two), evenly spaced from the first to the last,
-// and the rows of the end.
+// and the final rows.
 StepTable thinned(const StepTable& table, uint rowsMax);
 
 // Returns the columns step, global step, loss, accuracy and s/batch. Missing figures have empty

@@ -25,7 +25,7 @@ kj::Maybe<TextTable> singleTableOf(Runs runs, uint stepRowsMax) {
     auto& steps = table->get<StepTable>();
     if (steps.rows.size() <= stepRowsMax) return textOf(steps);
     auto few = textOf(thinned(steps, stepRowsMax));
-    // thinned() does not count the rows of the end.
+    // thinned() does not count the final rows.
     if (few.rows.size() == steps.rows.size()) return kj::mv(few);
     few.foot = kj::str(few.rows.size(), " of ", steps.rows.size(), " rows; table.md has all.");
     return kj::mv(few);

@@ -14,7 +14,7 @@ using kj::uint;
 // taken by importance, up to the first one without room: first those in `important`, in its order,
 // then all others in the table's. A wider terminal therefore shows the columns of a narrower one
 // and more. The most important column is always there, and takes at most half of the terminal:
-// longer cells are shortenedNames().
+// shortenedNames() shortens longer cells.
 kj::String fittedTable(
     const TextTable& table, kj::ArrayPtr<const kj::StringPtr> important, uint columns);
 

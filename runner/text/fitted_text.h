@@ -28,8 +28,8 @@ kj::String wrapped(kj::StringPtr text, uint columns);
 // Fits a line of parts with two spaces between them, such as progressText() makes, into `columns`
 // columns. If the line is too long, a name that ends at the first `: ` is shortened first. It takes
 // at most half of the columns, or all that a single part leaves. Then whole parts are left out: the
-// last but one, then those before it, then the last. A first part that is still too long is
-// shortened().
+// last but one, then those before it, then the last. If the first part is still too long,
+// shortened() shortens it.
 kj::String fitted(kj::StringPtr line, uint columns);
 
 }  // namespace runner

@@ -64,7 +64,7 @@ TEST_CASE("writeWeights: leaves out class names with which nobody could read the
   CHECK(written(folder, graph, values).note("class_names") == nullptr);
 }
 
-TEST_CASE("Load: values that were written are read back into the same places") {
+TEST_CASE("Load: reads back each value that was written, into the same place") {
   auto folder = tests::newFolder();
   auto graph = graphWith(10);
   Values saved(graph, 1), found(graph, -1e6);

@@ -11,9 +11,9 @@ namespace runner {
 bool isMxnetParams(kj::ArrayPtr<const kj::byte> bytes);
 
 // Returns the arrays of a file that MXNet has written (NDArray::Save in its src/ndarray/ndarray.cc:
-// version 1 of its arrays, 2 and 3, and the oldest ones, which have none), in the order of the
-// file. The names lack the prefixes `arg:` and `aux:`. The types are F32, F64, F16 and BF16, and
-// the values may be unaligned. The result refers to `bytes`.
+// versions 1, 2 and 3 of its arrays, and the oldest arrays, which have no version), in the order of
+// the file. The names lack the prefixes `arg:` and `aux:`. The types are F32, F64, F16 and BF16,
+// and the values may be unaligned. The result refers to `bytes`.
 //
 // Throws with the cause if the bytes are not such a file, or are cut short. Also throws if an array
 // is sparse, has another type, has no values or no name, or has the same name as another array.

@@ -138,7 +138,7 @@ TEST_CASE("MXNet: reports a file that is not one of MXNet's") {
   CHECK(complaintAbout(File(0, 0x113)) == "it does not begin as MXNet's lists of arrays do");
 }
 
-TEST_CASE("MXNet: refuses arrays without names, another number of names, and equal names") {
+TEST_CASE("MXNet: refuses arrays without names, a wrong number of names, and equal names") {
   auto array = []() {
     File file(1);
     file.array(V2, {1}, FLOAT32).values({1.f});

@@ -42,8 +42,7 @@ constexpr Row ROWS[] = {
     {System::TORCH, "fc"_kj, "linear"_kj},
 
     // Inception with batch norm: Cadene's pretrained-models.pytorch (bninception.py), with the
-    // names
-    // of the model in Caffe.
+    // names of the model in Caffe.
     {System::TORCH, "conv1"_kj, "conv1_7x7_s2"_kj},
     {System::TORCH, "conv1_bn"_kj, "conv1_7x7_s2_bn"_kj},
     {System::TORCH, "conv2_reduce"_kj, "conv2_3x3_reduce"_kj},

@@ -135,7 +135,7 @@ TEST_CASE("Names: no two arrays of a network share a name") {
   }
 }
 
-TEST_CASE("Names: a layer's number that no network has gives no name elsewhere") {
+TEST_CASE("Names: a layer number that no network has is mapped to no other name") {
   configs::Diagnostics diagnostics;
   nn::GraphBuilder builder({1, 1, 1}, diagnostics);
   auto last = builder.add(

@@ -38,7 +38,7 @@ kj::Maybe<kj::StringPtr> whyUnreadable(kj::ArrayPtr<const kj::byte> bytes) {
       "was written by torch.save(), and only Python reads such files. Convert it in Python, with "
       "the names of your files: safetensors.torch.save_file(torch.load(\"weights.pt\", "
       "map_location=\"cpu\"), \"weights.safetensors\"). If the weights are one entry of the file, "
-      "put its name behind load(…), such as [\"state_dict\"]"_kj;
+      "put its name after load(…), such as [\"state_dict\"]"_kj;
   constexpr auto NUMPY =
       "was written by NumPy. Write a file of safetensors from Python: "
       "safetensors.numpy.save_file(dict(numpy.load(\"weights.npz\")), \"weights.safetensors\")"_kj;

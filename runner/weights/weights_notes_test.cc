@@ -94,7 +94,7 @@ TEST_CASE("Notes: a file of another program has no notes, and wrong notes are na
   CHECK(contains(complaintAbout(with("1,2,3", "many")), "an entry `classes` in its header"));
 }
 
-TEST_CASE("Notes: a network has one name per class, although its data or its notes name others") {
+TEST_CASE("Notes: a network has one name per class, even if its data or its notes have others") {
   auto experiment = loaded();
   auto namesIn = [&](kj::Array<kj::String> names) {
     io::DatasetFacts data{{3, 12, 16}, 2, 100, 10, nullptr, kj::mv(names)};

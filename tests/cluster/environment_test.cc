@@ -240,7 +240,7 @@ TEST_CASE("ranks: only roles that know the secret in the folder can join") {
   REQUIRE(coordinator.waitForErrors(kj::str("coordinator listens on ", place)));
   auto stranger = startRole(job.file, "worker", 0, place)->wait(FAILS_WITHIN_S);
   CHECK(stranger.exitCode == 1);
-  CHECK(contains(stranger.errors, "has another secret than this role"));
+  CHECK(contains(stranger.errors, "has a different secret than this role"));
   for (uint rank: {1, 2}) {
     job.start(Rank(OPEN_MPI, rank, 3), {"--folder", folder, "--listen", place});
   }

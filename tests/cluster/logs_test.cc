@@ -125,7 +125,7 @@ TEST_CASE(
         1);
 }
 
-TEST_CASE("schlag ends each epoch with a line, and the run with the test's accuracy") {
+TEST_CASE("schlag ends each epoch with a line, and the run with the accuracy on test images") {
   auto run = train(MLP, {"log.style=schlag", "train.epochs=2", "train.steps=350"});
   // 300 steps per epoch, and a line every 100.
   auto lines = linesOf(run, "worker-0.log");

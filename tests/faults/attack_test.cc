@@ -116,7 +116,7 @@ kj::String weightsAlone() {
   return train(SHORT, ONE_SERVER).weightsSha256;
 }
 
-TEST_CASE("a job that strangers attack in every way trains its bits, and uses no more memory") {
+TEST_CASE("a job that strangers attack in every way trains the same bits in no more memory") {
   rlimit files;
   KJ_SYSCALL(::getrlimit(RLIMIT_NOFILE, &files));
   uint halfOpen = kj::max(attacks() / 10, 150u);

@@ -34,7 +34,7 @@ TEST_CASE("if a role that was refused is missing later, the message says why it 
   auto coordinator = startCoordinator(IMPATIENT, newFolder(), newSecretFile('a'));
   auto address = addressOf(*coordinator);
   auto other = startRole(IMPATIENT, "worker", 1, address, newSecretFile('b'));
-  checkFailed(other->wait(FAILS_WITHIN_S), {"has another secret"});
+  checkFailed(other->wait(FAILS_WITHIN_S), {"has a different secret"});
   checkFailed(coordinator->wait(),
       {"worker 1 (a connection from 127.0.0.1 was refused: it left without a proof, so it may have "
        "another secret); see why"});
@@ -221,7 +221,7 @@ TEST_CASE("a coordinator listens beyond its machine only with a secret") {
   CHECK(contains(ended.errors, "other machines reach 192.0.2.1, so the roles need a secret: "));
 }
 
-TEST_CASE("a coordinator by hand listens at cluster.interface") {
+TEST_CASE("a coordinator started by hand listens at cluster.interface") {
   auto coordinator = [](kj::StringPtr interface, kj::StringPtr folder) {
     return startByHand({ENDLESS, "--role", "coordinator", "--folder", folder, "--set",
         kj::str("cluster.interface=", interface)});
@@ -248,7 +248,7 @@ TEST_CASE("a coordinator that cannot listen leaves no folder") {
   CHECK(::access(folder.cStr(), F_OK) != 0);
 }
 
-TEST_CASE("an address that other hosts cannot call is refused") {
+TEST_CASE("an address that other hosts cannot reach is refused") {
   for (auto address: {"0.0.0.0", "0.0.0.0:7000", "::", "::0", "[::]:7000", "::ffff:10.0.0.4",
            "fe80::1", "node1", "node1:7000", "10.0.0.4:0", "10.0.0.4:7000-7001", "10.0.0"}) {
     auto ended = Command({RUNNER, "role", ENDLESS, "--role", "coordinator", "--folder", newFolder(),
@@ -459,10 +459,10 @@ TEST_CASE("a role reports that the program at the address is not a coordinator")
   CHECK(ended.exitCode == 75);
   INFO(ended.errors);
   CHECK(contains(
-      ended.errors, kj::str("error: what answers at ", place, " is not a coordinator of runner")));
+      ended.errors, kj::str("error: the program at ", place, " is not a coordinator of runner")));
 }
 
-TEST_CASE("of two roles with one index, the second is refused and told why") {
+TEST_CASE("of two roles with the same index, the second is refused and told why") {
   auto coordinator = startCoordinator(ENDLESS);
   auto address = addressOf(*coordinator);
   auto first = startRole(ENDLESS, "server", 0, address);

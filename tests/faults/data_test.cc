@@ -87,7 +87,7 @@ TEST_CASE("a disk that loses the room for the weights ends the run at the end of
   CHECK_FALSE(contains(ended.output, "Epoch[1]"));
 }
 
-TEST_CASE("a disk that has no room for the trace costs a run neither its table nor its report") {
+TEST_CASE("a run whose trace does not fit on the disk still writes its table and its report") {
   if (!canMount()) SKIP_CASE("this machine lets no user mount a file system");
   auto small = newFolder(), runs = newFolder();
   auto cache = cacheSetting();

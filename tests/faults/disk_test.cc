@@ -124,7 +124,7 @@ TEST_CASE(
   CHECK(contains(ended.errors, "events.jsonl, was removed or renamed"));
 }
 
-TEST_CASE("a coordinator by hand ends in time, although a slow disk takes a checkpoint") {
+TEST_CASE("a coordinator started by hand ends in time, although a slow disk writes a checkpoint") {
   for (bool isInterrupted: {true, false}) {
     CAPTURE(isInterrupted);
     auto folder = newFolder();

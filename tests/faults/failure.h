@@ -1,4 +1,4 @@
-// tests/faults/failure.h: checks how a run ends that cannot continue.
+// tests/faults/failure.h: checks how a run that cannot continue ends.
 #pragma once
 
 #include "tests/run.h"

@@ -57,7 +57,7 @@ void freezeOne(const SmallJob& job, uint number, Frozen& result) {
   if (difference.size() > 0) result.differences.add(kj::str("run ", number, ": ", difference));
 }
 
-TEST_CASE("a role that is stopped at a random moment and wakes up later changes no result") {
+TEST_CASE("a role that is stopped at a random moment and continues later changes no result") {
   uint runs = runsOr(4);
   auto jobs = trainSmallJobs();
   std::atomic<uint> next = 0;

@@ -82,7 +82,7 @@ TEST_CASE(
   CHECK(weights({"cluster.instruction_set=avx512", BF16, BATCH}) != expected);
 }
 
-TEST_CASE("a job of hosts with AVX-512 and AVX2 trains the bits of AVX2") {
+TEST_CASE("a job on hosts with AVX-512 and hosts with AVX2 trains the bits of AVX2") {
   if (!hasAvx512()) SKIP_CASE("this processor has no AVX-512");
   auto expected = weightsWithAvx2();
   constexpr kj::StringPtr NAMED[] = {"cluster.instruction_set=avx2"_kj};

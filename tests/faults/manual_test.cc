@@ -92,7 +92,7 @@ TEST_CASE("manual: with a secret, the commands name its file, and a role without
   REQUIRE(lines[0].startsWith(kj::str(secret, " runner role ")));
   auto stranger = inTerminal(lines[0].slice(secret.size() + 1))->wait(FAILS_WITHIN_S);
   CHECK(stranger.exitCode == 1);
-  CHECK(contains(stranger.errors, "has another secret than this role"));
+  CHECK(contains(stranger.errors, "has a different secret than this role"));
   kj::Vector<kj::Own<Command>> roles;
   for (auto& line: lines) roles.add(inTerminal(line));
   auto ended = command.wait();

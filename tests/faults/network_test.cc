@@ -67,7 +67,7 @@ kj::Own<Run> startTcp(bool tls) {
       ENDLESS, {"kvstore.transport=tcp", "cluster.silence_timeout_s=2", encrypted.asPtr()});
 }
 
-TEST_CASE("a server that falls silent towards workers ends the run, which says who was lost") {
+TEST_CASE("a server that stops answering workers ends the run, which says who was lost") {
   auto run = startTcp(false);
   CHECK(silence(run->role("server", 1), Cut::AND_LISTENER) == 3);
   auto ended = run->command.wait(FAILS_WITHIN_S);

@@ -58,7 +58,7 @@ TEST_CASE("a job that is lost five times without progress ends, and says so") {
   Run run(SHORT, {RESTARTS, "checkpoint.every_steps=100000"});
   REQUIRE(run.command.waitForOutput("Epoch[0] Batch [100]"));
   pid_t last = 0;
-  while (!run.command.waitForErrors("attempts in a row did not get past step", 0)) {
+  while (!run.command.waitForErrors("5 attempts in a row", 0)) {
     REQUIRE_FALSE(run.command.hasEnded());
     auto roles = run.roles();
     if (roles.size() == 0 || roles[0].pid == last) continue;
@@ -71,7 +71,8 @@ TEST_CASE("a job that is lost five times without progress ends, and says so") {
   checkNothingLeft(run);
 }
 
-TEST_CASE("an interrupted run is saved first, and --resume trains the weights of an unbroken one") {
+TEST_CASE(
+    "an interrupted run is saved, and --resume then trains the weights of an undisturbed run") {
   auto alone = train(SHORT);
   Run run(SHORT);
   REQUIRE(run.command.waitForOutput("Epoch[0] Batch [200]"));

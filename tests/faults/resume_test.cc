@@ -361,7 +361,7 @@ TEST_CASE("best.safetensors holds the weights of a run that ends after the best 
   CHECK(earlier > 0);
 }
 
-TEST_CASE("a run that keeps its best weights only since a resume says which it lacks") {
+TEST_CASE("a run that keeps best weights only since it was resumed says which ones it lacks") {
   kj::StringPtr settings[] = {"checkpoint.keep_best=false", "train.epochs=9"};
   ResumableRun run(settings);
   // After the first epoch, which has 150 steps.

@@ -184,7 +184,7 @@ TEST_CASE("a launcher that is killed leaves no role behind") {
   CHECK(haveEnded(roles, 2));
 }
 
-TEST_CASE("runner table calls a run running until its process has ended") {
+TEST_CASE("runner table shows a run as running until its process has ended") {
   auto run = startedRun(ENDLESS);
   auto table = [&]() {
     auto into = newFolder();

@@ -23,8 +23,8 @@ TEST_CASE(
   auto ended = startRole(ENDLESS, "worker", 0, address)->wait(FAILS_WITHIN_S);
   CHECK(ended.exitCode == 1);
   INFO(ended.errors);
-  CHECK(contains(ended.errors,
-      kj::str("error: what listens at ", address, " has another secret than this role. Compare ")));
+  CHECK(contains(ended.errors, kj::str("error: the program at ", address,
+                                   " has a different secret than this role. Compare ")));
   CHECK(run->roles().size() == 5);
   run->command.kill(SIGINT);
   CHECK(run->command.wait().exitCode == 130);
@@ -40,7 +40,7 @@ TEST_CASE("a role started by hand with another secret than its coordinator is to
   for (auto& secret: {newSecretFile('b'), kj::String()}) {
     auto ended = startRole(SHORT, "server", 0, address, secret)->wait(FAILS_WITHIN_S);
     CHECK(ended.exitCode == 1);
-    CHECK(contains(ended.errors, " has another secret than this role. "));
+    CHECK(contains(ended.errors, " has a different secret than this role. "));
   }
   coordinator->kill(SIGINT);
   CHECK(coordinator->wait().exitCode == 130);

@@ -71,14 +71,14 @@ TEST_CASE("a role and a coordinator of which only one uses TLS both say so") {
   }
 }
 
-TEST_CASE("with TLS, a role that has another secret is told so") {
+TEST_CASE("with TLS, a role that has a different secret is told so") {
   auto file = withTls(true);
   auto coordinator = startCoordinator(file, newFolder(), newSecretFile('a'));
   auto address = addressOf(*coordinator);
   for (auto& secret: {newSecretFile('b'), kj::String()}) {
     auto ended = startRole(file, "server", 0, address, secret)->wait(FAILS_WITHIN_S);
     CHECK(ended.exitCode == 1);
-    CHECK(contains(ended.errors, " has another secret than this role. "));
+    CHECK(contains(ended.errors, " has a different secret than this role. "));
   }
   coordinator->kill(SIGINT);
   CHECK(coordinator->wait().exitCode == 130);

@@ -1,4 +1,4 @@
-// Two GPUs, whose work the host does, in place of those of the machine.
+// Two fake GPUs, whose work the host does, in place of the GPUs of the machine.
 #include <kj/debug.h>
 #include <kj/thread.h>
 #include <signal.h>

@@ -11,7 +11,7 @@
 namespace tests {
 namespace {
 
-TEST_CASE("jobs whose links are cut for up to 6 s train the bits of an undisturbed one") {
+TEST_CASE("jobs whose links are cut for up to 6 s train the bits of an undisturbed job") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   constexpr uint LONGEST_CUT_MS = 6000;
   uint runs = runsOr(3), same = 0, restarts = 0;

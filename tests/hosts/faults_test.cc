@@ -173,7 +173,7 @@ void checkFault(const Fault& fault, const Launcher& launcher) {
   checkNothingLeft(hosts, {0, 1});
 }
 
-TEST_CASE("a fault of one host ends the job with its host, role, cause and way out") {
+TEST_CASE("a fault on one host ends the job with one line: host, role, cause and way out") {
   KJ_IF_MAYBE(why, Hosts::whyNot(SSHD)) SKIP_CASE(why->cStr());
   KJ_IF_MAYBE(why, whyNotInstalled({OPENMPI.mpirun, MPICH.mpirun})) SKIP_CASE(why->cStr());
   for (auto& fault: faults()) {

@@ -1,4 +1,5 @@
-// tests/hosts/hosts.h: several hosts on this machine, for the tests of jobs that leave one.
+// tests/hosts/hosts.h: several hosts on this machine, for the tests of jobs that use more than one
+// host.
 #pragma once
 
 #include "tests/run.h"

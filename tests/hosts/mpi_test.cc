@@ -125,7 +125,7 @@ TEST_CASE("a wrong host name, and a host without the libraries, end the job with
   }
 }
 
-TEST_CASE("a program that is not mpirun is named, and so is a missing mpirun") {
+TEST_CASE("the error names a program that is not mpirun, or an mpirun that is missing") {
   KJ_IF_MAYBE(why, Hosts::whyNot()) SKIP_CASE(why->cStr());
   Hosts hosts(1);
   for (kj::StringPtr program: {"/bin/true", "no-such-mpirun"}) {

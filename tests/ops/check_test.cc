@@ -1,5 +1,5 @@
-// Each backend against the reference, on every case: losses, gradients, statistics and logits of
-// validation.
+// Compares each backend with the reference on every case: losses, gradients, statistics and logits
+// of validation.
 #include <doctest/doctest.h>
 #include <kj/exception.h>
 #include <string.h>

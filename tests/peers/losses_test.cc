@@ -135,7 +135,7 @@ TEST_CASE("losses match PyTorch's: airbench94, smoothed labels, bf16 on AMX") {
       "--set=data.augment.crop=32", "--set=train.label_smoothing=0.2", AMX);
 }
 
-TEST_CASE("losses.py refuses unsupported settings, and a folder without losses, in one line") {
+TEST_CASE("losses.py refuses unsupported settings, or a folder without losses, in one line") {
   auto python = torchPython();
   if (python == "") SKIP_CASE(NO_TORCH);
   auto folder = newFolder();

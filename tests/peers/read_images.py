@@ -4,11 +4,11 @@
   read_images.py opencv FOLDER --size 224 --area 0.08 1 --seconds 2
   read_images.py simplejpeg FOLDER --asked     measures again for each line of standard input
 
-All JPEG files of FOLDER lie in memory. Every reader does the same work: it decodes a file, cuts out
-a random part of it, resizes that part to SIZE x SIZE bilinearly, mirrors half of the images,
-subtracts a mean, divides by a deviation, and writes the result as float32, channels first, into a
-batch. A measurement is one line of JSON: images_per_s, cpu_images_per_s (per second of processor
-time), peak_bytes, version. Exit code 77: the library is not installed.
+All JPEG files of FOLDER are read into memory first. Every reader does the same work: it decodes a
+file, cuts out a random part of it, resizes that part to SIZE x SIZE bilinearly, mirrors half of the
+images, subtracts a mean, divides by a deviation, and writes the result as float32, channels first,
+into a batch. A measurement is one line of JSON: images_per_s, cpu_images_per_s (per second of
+processor time), peak_bytes, version. Exit code 77: the library is not installed.
 """
 
 import argparse

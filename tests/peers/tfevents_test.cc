@@ -1,4 +1,4 @@
-// The event files of a real run, read by tfevents.py, against the run's own events.
+// Compares the event files of a real run, as tfevents.py reads them, with the run's own events.
 #include <doctest/doctest.h>
 #include <glob.h>
 #include <stdio.h>

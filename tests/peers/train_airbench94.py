@@ -24,8 +24,8 @@ everything. --warm-up makes such a run without --compile, too.
   training_s    all steps, with everything that makes their batches from the images' bytes
   evaluation_s  the accuracy
   setup_s       the first weights, including the filters that whiten patches
-The last line has the mean accuracy, its standard error and the mean times. Loading data and
-compiling are in none of these times. Exit code 77: PyTorch is not installed, or has no such device.
+The last line has the mean accuracy, its standard error and the mean times. None of these times
+includes loading data or compiling. Exit code 77: PyTorch is not installed, or has no such device.
 """
 
 import argparse
@@ -148,7 +148,7 @@ def reflected(places):
 
 
 def crop(pixels, order, mirrored, shifts):
-    """Returns the images of `order`, mirrored where `mirrored` has it, and moved by `shifts`."""
+    """Returns the images of `order`, mirrored where `mirrored` is true, and moved by `shifts`."""
     places = torch.arange(SIDE, device=pixels.device)
     rows = reflected(places + shifts[:, :1])
     columns = torch.where(mirrored[:, None], SIDE - 1 - places, places)

@@ -431,7 +431,7 @@ TEST_CASE("a second call of a running sweep leaves its runs and its tables to th
   }
 }
 
-TEST_CASE("runner table calls the runs of a sweep running until their process has ended") {
+TEST_CASE("runner table shows the runs of a sweep as running until their process has ended") {
   auto runs = newFolder();
   kj::StringPtr words[] = {"--set", "train.epochs=1000000", "--set", "sweep.parallel_runs=4"};
   auto sweep = start(runs, words);

@@ -28,7 +28,7 @@ double distance(Values a, Values b) {
 void requireSame(
     kj::StringPtr what, Values found, Values expected, double length, double tolerance) {
   double difference = distance(found, expected);
-  // This form fails for a NaN.
+  // This comparison is false for a NaN, which therefore counts as an error.
   if (difference <= tolerance * length) return;
   configs::fail("the cpu program's ", what, " differ from the reference implementation's by ",
       difference / length, " of their length, more than the allowed ", tolerance,

@@ -10,8 +10,8 @@
 namespace tools {
 
 // A program that sums the bytes of all keys over processes. There is one process per worker, at
-// least two, and every second one runs on the core of servers. The results are checked like a
-// store's.
+// least two, and every second one runs on the core that is meant for servers. The results are
+// checked like those of a store.
 class KvPeer {
 public:
   virtual ~KvPeer() noexcept(false) = default;

@@ -18,7 +18,7 @@ using kj::uint;
 class Links {
 public:
   static constexpr uint HOSTS_MAX = 64;
-  // The limit of token buckets of 80 KiB, roughly.
+  // Roughly the highest rate that token buckets of 80 KiB can reach.
   static constexpr uint MBIT_MAX = 2500;
 
   // Each link has `mbit` Mbit/s in each direction, including Ethernet's frames. Needs root and

@@ -113,7 +113,7 @@ limited() {
 
 # end_stage: ends the stage with the outcome of its parts.
 end_stage() {
-  [ ${#failed[@]} = 0 ] || leave "$HOLDS_NOT" "does not hold: ${#failed[@]} parts failed; see $log"
+  [ ${#failed[@]} = 0 ] || leave "$HOLDS_NOT" "failed (parts: ${#failed[@]}); see $log"
   [ ${#left[@]} = 0 ] || leave "$LEFT" "parts are left (${#left[@]}): run the same command again"
-  leave 0 "holds"
+  leave 0 "passed"
 }

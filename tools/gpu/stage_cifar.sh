@@ -74,6 +74,6 @@ stage_cifar() {
   [ ${#failed[@]} = 0 ] && [ ${#left[@]} = 0 ] || end_stage
   awk -v mean="$(number "$summary" accuracy)" -v error="$(number "$summary" accuracy_error)" \
     'BEGIN { exit !(mean + 2 * error >= 0.94) }' ||
-    leave "$HOLDS_NOT" "does not hold: the mean accuracy is below 0.94: $summary"
-  leave 0 "holds: $summary"
+    leave "$HOLDS_NOT" "failed: the mean accuracy is below 0.94: $summary"
+  leave 0 "passed: $summary"
 }

@@ -12,7 +12,7 @@
 # A stage consists of parts. Finished parts are kept in FOLDER/STAGE.parts (default: gpu_results),
 # and are not run again without --again. A call ends within 9 minutes and writes FOLDER/STAGE.json.
 # The output of the parts goes to FOLDER/STAGE.log.
-# Exit codes: 0 the stage holds, 1 it does not, 2 the command is wrong, 3 no data set, 4 no GPU,
+# Exit codes: 0 the stage passed, 1 it failed, 2 the command is wrong, 3 no data set, 4 no GPU,
 # 5 parts are left: run the same command again.
 set -uo pipefail
 HOLDS_NOT=1

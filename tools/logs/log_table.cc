@@ -124,7 +124,7 @@ LogTable readLogTable(
         "lines per epoch. Choose steps with --every.");
   }
   auto table = everyNth(stepLogTable(steps), options.every);
-  // The rows of the end are always kept, and are not steps.
+  // The final rows are always kept. They are not steps.
   bool hasStep = options.every == 1;
   for (auto& row: table.rows) hasStep = hasStep || !row.end;
   if (!hasStep) {

@@ -17,9 +17,9 @@ enum class StepStyle { TF_REPLICA, TF_AWS, SCHLAG };
 struct StepLine {
   StepStyle style;
 
-  // Whether the line gives a figure of the end, not of a step. tf_replica: the validation cross
-  // entropy as `loss`. tf_aws: numbers of steps. schlag: the test accuracy, or the final cost as
-  // `loss`.
+  // Whether the line gives a final figure, and not a figure of a step. tf_replica: the validation
+  // cross entropy as `loss`. tf_aws: numbers of steps. schlag: the test accuracy, or the final cost
+  // as `loss`.
   bool end = false;
 
   kj::Maybe<uint> rank;

@@ -18,7 +18,7 @@ struct StepLogTable: public runner::StepTable {
 // worker are counted from its epochs and batches.
 StepLogTable stepLogTable(kj::ArrayPtr<const StepLine> lines);
 
-// Returns the rows of steps that are multiples of `every`, and the rows of the end.
+// Returns the rows of steps that are multiples of `every`, and the final rows.
 StepLogTable everyNth(const StepLogTable& table, uint every);
 
 }  // namespace tools

@@ -10,7 +10,8 @@ namespace {
 
 using runner::StepRow;
 
-// Returns one figure of the end: over the workers that wrote it, or else the last one of a batch.
+// Returns a final figure: combined over the workers that wrote one, or else the last figure of a
+// batch.
 kj::Maybe<double> endFigure(
     const StepLogTable& table, kj::Maybe<double> StepRow::*figure, Combine combine) {
   const double* last = nullptr;
@@ -49,7 +50,8 @@ kj::Maybe<double> batchSeconds(const StepLogTable& table) {
   return *middle;
 }
 
-// Returns the updates per step of a worker: over the ends of all workers, or else by the last line.
+// Returns the updates per step of a worker: by the final lines of all workers, or else by the last
+// line.
 kj::Maybe<double> updatesPerStep(const StepLogTable& table) {
   double last = 0, sum = 0;
   uint ends = 0;

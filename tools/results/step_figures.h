@@ -15,7 +15,7 @@ struct StepFigures {
   kj::Maybe<uint64_t> steps;        // of a worker
   kj::Maybe<uint64_t> globalSteps;  // of the job
   kj::Maybe<double> loss;           // of training
-  // tf_replica's figure of the end: a sum over all validation records, not a mean.
+  // tf_replica's final figure: a sum over all validation records, not a mean.
   kj::Maybe<double> crossEntropySum;
   kj::Maybe<double> accuracy;
   kj::Maybe<double> batch_s;  // by the rule of the log's style

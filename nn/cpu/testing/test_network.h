@@ -142,7 +142,7 @@ inline double distance(
 
 // Compares two training steps and a validation with the reference. `tolerance` is for the gradient
 // of each key, relative to its own length, or to a thousandth of the whole gradient's length if
-// that is more. (The gradient of a bias before a batch norm is nothing but rounding.)
+// that is more. (The gradient of a bias before a batch norm consists of rounding errors only.)
 inline void checkAgainstReference(
     const Graph& graph, uint images, uint threads, double tolerance = 2e-5) {
   CAPTURE(images);

@@ -35,7 +35,8 @@ struct Row {
   // Set if the row is a pool's. With one input, the output has the shape that the pool gives. With
   // two, the second input has that shape, and the output has the shape of the first.
   kj::Maybe<Pool> pool = nullptr;
-  // The allowed error of elements of 16 bits, in roundings, and that of all elements besides.
+  // The allowed error is `error`, plus one rounding for floats, or `roundings` roundings for
+  // elements of 16 bits.
   double roundings = 1.01;
   double error = 2e-6;
 };
