@@ -176,13 +176,14 @@ TEST_CASE("Encoding: bytes that are not a payload are refused with the reason") 
   CHECK(refuses(FEW, words(0, 2, 0, 0, 7), 0, 2, "not have exactly"));
   // Two values, with a bitmap that is too short, has three bits, or has a bit beyond the end.
   CHECK(refuses(FEW, words(1, 2, 0, 0, 3), 0, 9, "bitmap"));
-  CHECK(refuses(FEW, words(1, 2, 0, 0, 7, 0), 0, 9, "as many positions"));
+  CHECK(refuses(FEW, words(1, 2, 0, 0, 7, 0), 0, 9, "numbers of positions and values differ"));
   CHECK(refuses(FEW, words(1, 2, 0, 0, 0x201, 0), 0, 9, "beyond the end of its slice"));
   // Gaps: position 9 of 9, one value less, one more, a skip that leads nowhere, half a gap.
   CHECK(refuses(FEW, words(2, 2, 0, 0, 0x0107), 2, 9, "beyond the end of its slice"));
-  CHECK(refuses(FEW, words(2, 2, 0, 0, 0x01), 3, 9, "as many positions"));
-  CHECK(refuses(FEW, words(2, 2, 0, 0, 0x010101), 1, 9, "as many positions"));
-  CHECK(refuses(FEW, words(2, 2, 0, 0, 0xff0101), 1, 999, "as many positions"));
+  CHECK(refuses(FEW, words(2, 2, 0, 0, 0x01), 3, 9, "numbers of positions and values differ"));
+  CHECK(refuses(FEW, words(2, 2, 0, 0, 0x010101), 1, 9, "numbers of positions and values differ"));
+  CHECK(
+      refuses(FEW, words(2, 2, 0, 0, 0xff0101), 1, 999, "numbers of positions and values differ"));
   CHECK(refuses(FEW, words(3, 1, 0, 0x010101), 1, 9, "is cut off"));
   // Digits: 3^20 and more in a word, 3 in a word of one digit; a count without its word.
   CHECK(refuses(multiplesOf(1, 1), words(0, 20, 0xfffffff0), 0, 20, "too large"));
