@@ -258,6 +258,7 @@ kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path) {
 bool isForeignFile(kj::StringPtr path, kj::StringPtr begin) {
   struct stat about;
   if (::stat(path.cStr(), &about) != 0 || !S_ISREG(about.st_mode)) return false;
+  if (about.st_size == 0) return false;
   int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (raw < 0) return true;
   kj::AutoCloseFd fd(raw);

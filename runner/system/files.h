@@ -70,9 +70,9 @@ void removeAbandoned(kj::StringPtr path);
 // may be replaced, not a link. Changes nothing.
 kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path);
 
-// Whether there is a regular file at `path` that does not begin with `begin`, so that something
-// else has written it than the command that is about to replace it. A mistyped name must not
-// destroy somebody's file.
+// Whether there is a regular file at `path` that is not empty and does not begin with `begin`, so
+// that something else has written it than the command that is about to replace it. A mistyped name
+// must not destroy somebody's file.
 bool isForeignFile(kj::StringPtr path, kj::StringPtr begin);
 
 // Writes all of `bytes` to an open descriptor. Returns 0, or errno if a write fails.

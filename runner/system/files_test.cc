@@ -180,6 +180,17 @@ TEST_CASE("wholeFileOf: recognises the names of temporary files") {
   }
 }
 
+TEST_CASE("isForeignFile: only a file with another beginning would be a loss") {
+  auto path = kj::str(newFolder(), "/page");
+  CHECK_FALSE(isForeignFile(path, "<!DOC"));
+  tests::writeFile(path, "");
+  CHECK_FALSE(isForeignFile(path, "<!DOC"));
+  tests::writeFile(path, "<!DOCTYPE html>");
+  CHECK_FALSE(isForeignFile(path, "<!DOC"));
+  tests::writeFile(path, "<!");
+  CHECK(isForeignFile(path, "<!DOC"));
+}
+
 TEST_CASE("lastLineOf: returns the last whole line, however long it is, or nothing") {
   auto path = kj::str(newFolder(), "/lines");
   CHECK(lastLineOf(path) == "");
