@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "configs/language/printable.h"
 
 namespace configs {
 
-void warn(kj::StringPtr sentence) {
-  auto line = kj::str("warning: ", printable(sentence), "\n");
+namespace {
+
+void writeNow(kj::String line) {
   kj::StringPtr rest = line;
   while (rest.size() > 0) {
     auto n = ::write(STDERR_FILENO, rest.begin(), rest.size());
@@ -16,6 +19,18 @@ void warn(kj::StringPtr sentence) {
     if (n <= 0) return;
     rest = rest.slice(n);
   }
+}
+
+std::atomic<void (*)(kj::String line)> writer{&writeNow};
+
+}  // namespace
+
+void warn(kj::StringPtr sentence) {
+  writer.load()(kj::str("warning: ", printable(sentence), "\n"));
+}
+
+void writeWarningsWith(void (*write)(kj::String line)) {
+  writer = write == nullptr ? &writeNow : write;
 }
 
 }  // namespace configs

@@ -6,16 +6,9 @@
 #include <kj/main.h>
 #include <kj/vector.h>
 
-namespace runner {
+#include "runner/system/exit_code.h"
 
-// Exit codes of every program of the project.
-enum ExitCode {
-  OK = 0,
-  RUN_FAILED = 1,
-  WRONG_INPUT = 2,    // the command or the file is wrong
-  MISSED = 3,         // all runs finished, but one missed an expectation; files differ
-  INTERRUPTED = 130,  // Ctrl-C
-};
+namespace runner {
 
 // A process context of kj, which ends with WRONG_INPUT after usage errors. (kj's own context ends
 // with 1.) The process always ends by _exit, because threads of a failed run cannot be joined. A
@@ -27,8 +20,8 @@ public:
   // Ends the process with `code`. If output of print() was lost, RUN_FAILED replaces OK.
   [[noreturn]] void endWith(ExitCode code);
 
-  // Calls `take` with the exit code right before the process ends, unless a signal ends it. `take`
-  // may be called from any thread, and must not throw.
+  // Calls `take` with the exit code right before the process ends, unless a signal ends it (see
+  // appendAtInterrupt()). `take` may be called from any thread, and must not throw.
   void atEnd(kj::Function<void(int code)> take) { takeCode = kj::mv(take); }
 
   kj::StringPtr getProgramName() override { return programName; }

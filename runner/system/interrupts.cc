@@ -2,13 +2,14 @@
 
 #include <kj/debug.h>
 #include <kj/vector.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <csignal>
 
 #include "configs/language/printable.h"
-#include "runner/system/command_line.h"
+#include "runner/system/exit_code.h"
 
 namespace runner {
 
@@ -78,7 +79,11 @@ void endInterrupted() {
     auto end = ::lseek(appendedFile, 0, SEEK_END);
     (void)!::pwrite(appendedFile, appendedLine.begin(), appendedLine.size(), end);
   }
-  (void)!::write(STDERR_FILENO, lastWords.begin(), lastWords.size());
+  // Whoever interrupts a process that waits for the reader of stderr wants it to end all the same.
+  struct pollfd errors = {STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&errors, 1, 0) == 1 && (errors.revents & POLLOUT) != 0) {
+    (void)!::write(STDERR_FILENO, lastWords.begin(), lastWords.size());
+  }
   ::_exit(INTERRUPTED);
 }
 

@@ -14,8 +14,8 @@ kj::Array<int> interrupts();
 kj::StringPtr reasonOfInterrupt(int signal);
 
 // Makes each of interrupts() end this process at once, with `words` on stderr and exit code
-// INTERRUPTED, until an event loop captures these signals. Control characters in `words` are shown
-// as configs::printableLines() shows them.
+// INTERRUPTED, until an event loop captures these signals. Leaves out the words if stderr takes no
+// output now. Control characters in `words` are shown as configs::printableLines() shows them.
 //
 // While `mustCleanUp` returns true, the first signal only makes isInterrupted() true. Code whose
 // files nobody else removes must then stop, remove them, and call endInterrupted(). A second signal

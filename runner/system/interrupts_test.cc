@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "runner/system/command_line.h"
+#include "runner/system/exit_code.h"
 #include "tests/in_child.h"
 
 namespace runner {

@@ -6,9 +6,12 @@
 #include <kj/time.h>
 #include <kj/vector.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "configs/language/printable.h"
+#include "configs/language/warning.h"
 #include "runner/system/files.h"
+#include "runner/system/interrupts.h"
 
 namespace runner {
 
@@ -28,21 +31,6 @@ void writeNow(const Piece& piece) {
   if (piece.error != nullptr && *piece.error != 0) return;
   int error = writeAll(piece.fd, piece.text.asBytes());
   if (piece.error != nullptr) *piece.error = error;
-}
-
-// The event loop, which has captured these signals, no longer runs.
-void letSignalsEndThisProcess() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (int signal: {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction present;
-    KJ_SYSCALL(::sigaction(signal, nullptr, &present));
-    // The process was started to ignore it (nohup).
-    if (present.sa_handler == SIG_IGN) continue;
-    ::signal(signal, SIG_DFL);
-    ::sigaddset(&signals, signal);
-  }
-  KJ_SYSCALL(::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr));
 }
 
 // Blocks the signals of this thread while the object lives, so that a thread which is started
@@ -148,17 +136,20 @@ bool isOutputBehind() {
 void finishOutput(bool isInterrupted) {
   auto writer = theWriter.load();
   if (writer == nullptr || writer->finish(PATIENCE) || isInterrupted) return;
-  letSignalsEndThisProcess();
+  // The event loop, which has captured these signals, no longer runs.
+  endAtInterrupt("");
   writer->finish(nullptr);
 }
 
 OutputThread::OutputThread(): writer(kj::heap<OutputWriter>()) {
   KJ_REQUIRE(theWriter == nullptr, "two OutputThreads");
   theWriter = writer.get();
+  configs::writeWarningsWith([](kj::String line) { writeQuietly(STDERR_FILENO, kj::mv(line)); });
 }
 
 OutputThread::~OutputThread() noexcept(false) {
   finishOutput();
+  configs::writeWarningsWith(nullptr);
   theWriter = nullptr;
   writer = nullptr;
 }

@@ -27,15 +27,16 @@ void writeLineQuietly(int fd, kj::StringPtr line);
 bool isOutputBehind();
 
 // Waits until all output has been written. Call it before the process ends. An interrupted process
-// waits for at most 2 s, because whoever ended it wants it to be gone. Otherwise, if nobody reads
-// for that time, SIGINT, SIGTERM and SIGHUP end the process from then on, whatever they did before.
+// waits for at most 2 s, because whoever ended it wants it to be gone. Otherwise, if the writing
+// takes longer than 2 s, each of interrupts() ends the process from then on with exit code
+// INTERRUPTED, whatever it did before.
 void finishOutput(bool isInterrupted = false);
 
-// While this object lives, a thread of its own does the writing of the functions above, in the
-// order of their calls. The caller then waits for nobody who does not read: a terminal that is
-// stopped (Ctrl-S), or a pipe to a pager. An event loop that must answer other processes and
-// signals needs this. At most 64 MiB wait to be written. After that the caller waits, because no
-// output is lost. At most one object per process.
+// While this object lives, a thread of its own does the writing of the functions above and of
+// configs::warn(), in the order of their calls. The caller then waits for nobody who does not read:
+// a terminal that is stopped (Ctrl-S), or a pipe to a pager. An event loop that must answer other
+// processes and signals needs this. At most 64 MiB wait to be written. After that the caller waits,
+// because no output is lost. At most one object per process.
 class OutputThread {
 public:
   OutputThread();

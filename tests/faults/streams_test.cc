@@ -1,7 +1,12 @@
 // Standard streams that cannot be written, or are closed: a command whose output is lost says so
 // and does not end as if all were well.
 #include <doctest/doctest.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -60,53 +65,90 @@ TEST_CASE("a run that prints to a full disk trains to its end, and then says so"
   CHECK(readFile(kj::str(runs, "/endless/1/report.html")).size() > 0);
 }
 
-// A run whose standard output goes to a full pipe, which nobody reads until the test does.
+// A run of which one standard stream, 1 or 2, goes to a full pipe, which nobody reads until the
+// test does.
 struct UnreadRun {
-  UnreadRun(
-      kj::ArrayPtr<const kj::StringPtr> options, kj::ArrayPtr<const kj::StringPtr> environment)
-      : run(words(options), {.environment = environment}) {}
+  UnreadRun(kj::StringPtr stream, Words options, Words environment)
+      : run(words(kj::str(SCRIPT, stream, ">&3"), options), {.environment = environment}) {}
 
-  // The shell holds both ends of the pipe, and passes them on.
-  kj::Array<kj::StringPtr> words(kj::ArrayPtr<const kj::StringPtr> options) {
-    constexpr kj::StringPtr SCRIPT =
-        "mkfifo \"$0\" && exec 3<>\"$0\" && head -c 65536 /dev/zero >&3 && exec \"$@\" >&3"_kj;
+  // The shell holds both ends of the pipe, and passes them on. `dd` ends when the pipe is full.
+  static constexpr kj::StringPtr SCRIPT =
+      "mkfifo \"$0\" && exec 3<>\"$0\" || exit; "
+      "dd if=/dev/zero of=\"$0\" bs=4096 oflag=nonblock status=none 2>/dev/null; exec \"$@\" "_kj;
+
+  kj::Array<kj::StringPtr> words(kj::StringPtr script, Words options) {
     kj::Vector<kj::StringPtr> all;
     all.addAll(kj::ArrayPtr<const kj::StringPtr>(
-        {"sh", "-c", SCRIPT, fifo, RUNNER, "run", ENDLESS, "--folder", folder}));
+        {"sh", "-c", script, fifo, RUNNER, "run", ENDLESS, "--folder", folder}));
     all.addAll(options);
     return all.releaseAsArray();
   }
 
-  kj::String folder = kj::str(newFolder(), "/run");
+  // Waits until there is a file of this name in the folder of the run. table.csv is the last
+  // one that the launcher writes.
+  void waitFor(kj::StringPtr name) {
+    kj::AutoCloseFd changes(::inotify_init1(IN_CLOEXEC));
+    KJ_SYSCALL(::inotify_add_watch(changes, folder.cStr(), IN_CREATE | IN_MOVED_TO));
+    while (::access(kj::str(folder, "/", name).cStr(), F_OK) != 0) {
+      struct pollfd event = {changes, POLLIN, 0};
+      REQUIRE(::poll(&event, 1, PATIENCE_S * 1000) == 1);
+      char ignored[4096];
+      KJ_SYSCALL(::read(changes, ignored, sizeof(ignored)));
+    }
+  }
+
+  kj::String folder = newFolder();
   kj::String fifo = kj::str(newFolder(), "/fifo");
   Command run;
 };
 
 TEST_CASE("a run whose output nobody reads trains to its end, and then waits for its reader") {
   auto cache = cacheSetting();
-  UnreadRun unread({"--set", "train.epochs=1"}, {cache});
+  UnreadRun unread("1", {"--set", "train.epochs=1"}, {cache});
   REQUIRE(unread.run.waitForErrors("2 servers and 2 workers"));
-  Command attached({RUNNER, "attach", unread.folder});
-  REQUIRE(attached.waitForOutput("Validation-accuracy"));
-  CHECK_FALSE(unread.run.hasEnded());
+  unread.waitFor("table.csv");
 
   Command reader({"cat", unread.fifo});
   CHECK(unread.run.wait().exitCode == 0);
   auto output = reader.wait().output;
-  CHECK(output.size() > 65536);
   CHECK(contains(output, "Validation-accuracy"));
   CHECK(contains(output, "weights sha256="));
 }
 
+TEST_CASE("a run that waits for its reader ends at SIGTERM, and notes the exit code") {
+  auto cache = cacheSetting();
+  UnreadRun unread("1", {"--set", "train.epochs=1"}, {cache});
+  REQUIRE(unread.run.waitForErrors("2 servers and 2 workers"));
+  unread.waitFor("table.csv");
+  unread.run.kill(SIGTERM);
+  CHECK(unread.run.wait().exitCode == 130);
+  CHECK(linesOf(readFile(kj::str(unread.folder, "/.lock"))).back() == "exit 130");
+}
+
 TEST_CASE("a run whose output nobody reads ends at SIGTERM") {
   auto cache = cacheSetting();
-  UnreadRun unread(nullptr, {cache});
+  UnreadRun unread("1", nullptr, {cache});
   REQUIRE(unread.run.waitForErrors("2 servers and 2 workers"));
   Command attached({RUNNER, "attach", unread.folder});
   REQUIRE(attached.waitForOutput("Speed"));
   unread.run.kill(SIGTERM);
   CHECK(unread.run.wait().exitCode == 130);
   CHECK(attached.wait().exitCode == 130);
+}
+
+TEST_CASE("a warning that nobody reads stops no run, and arrives when somebody reads it") {
+  auto cache = cacheSetting();
+  UnreadRun unread("2", {"--set", "cluster.launcher=inline"}, {cache});
+  unread.waitFor("worker-0.log");
+  REQUIRE(::unlink(kj::str(unread.folder, "/worker-0.log").cStr()) == 0);
+  // The coordinator warns at the end of an epoch.
+  Command attached({RUNNER, "attach", unread.folder});
+  REQUIRE(attached.waitForOutput("Epoch[3]"));
+
+  Command reader({"cat", unread.fifo});
+  CHECK(reader.waitForOutput("removed or renamed during the run"));
+  unread.run.kill(SIGTERM);
+  CHECK(unread.run.wait().exitCode == 130);
 }
 
 TEST_CASE("a pipe without a reader is not a failure: the command does the rest of its work") {
