@@ -330,8 +330,9 @@ kj::String shownAddress(kj::StringPtr address) {
   auto host = strstr(shown.cStr(), "://");
   if (host == nullptr) return shown;
   host += 3;
-  auto user = std::find(host, strchrnul(host, '/'), '@');
-  if (*user != '@') return shown;
+  // A password may contain `@` as well.
+  auto user = static_cast<const char*>(::memrchr(host, '@', strchrnul(host, '/') - host));
+  if (user == nullptr) return shown;
   return kj::str(kj::heapString(shown.begin(), host - shown.begin()), user + 1);
 }
 

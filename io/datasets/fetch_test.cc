@@ -249,6 +249,7 @@ TEST_CASE("fileNameOf and shownAddress: leave out queries and passwords") {
   CHECK(fileNameOf("https://example.org") == "");
   CHECK(fileNameOf("https://example.org/a/") == "");
   CHECK(shownAddress("https://me:secret@example.org/a@b?key=x") == "https://example.org/a@b");
+  CHECK(shownAddress("https://me:p@ss@example.org/a@b") == "https://example.org/a@b");
   CHECK(shownAddress("https://example.org/a@b") == "https://example.org/a@b");
 }
 

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "runner/experiment/shown_experiment.h"
+
 namespace runner {
 
 namespace {
@@ -39,11 +41,11 @@ kj::Maybe<Leaves> leavesOf(kj::StringPtr text) {
   return kj::mv(leaves);
 }
 
-// Returns the values of one key. If one of them is a list that is too long, returns numbers instead
-// of lists.
+// Returns the values of one key without secrets. If one of them is a list that is too long, returns
+// numbers instead of lists.
 kj::Array<kj::String> valuesOf(kj::StringPtr key, kj::ArrayPtr<const Leaves* const> all) {
   auto values = KJ_MAP(leaves, all) {
-    return leaves->valueOf(key);
+    return withoutSecretsOfValue(leaves->valueOf(key));
   };
   bool tooLong = false;
   for (auto& value: values) {
@@ -106,13 +108,13 @@ kj::String firstDifferences(kj::StringPtr there, kj::StringPtr here) {
   auto& second = KJ_ASSERT_NONNULL(ofHere);
   kj::Vector<kj::String> all;
   auto add = [&](kj::StringPtr key) {
-    auto a = first.valueOf(key);
-    auto b = second.valueOf(key);
-    if (a == b) return;
+    if (first.valueOf(key) == second.valueOf(key)) return;
+    auto a = withoutSecretsOfValue(first.valueOf(key));
+    auto b = withoutSecretsOfValue(second.valueOf(key));
     auto inWords = [](const kj::String& value) {
       return value.size() == 0 ? kj::str("absent") : kj::str(value);
     };
-    bool isShort = a.size() <= LIST_BYTES_MAX && b.size() <= LIST_BYTES_MAX;
+    bool isShort = a.size() <= LIST_BYTES_MAX && b.size() <= LIST_BYTES_MAX && a != b;
     all.add(isShort ? kj::str(key, " is ", inWords(a), ", not ", inWords(b))
                     : kj::str(key, " differs"));
   };

@@ -23,6 +23,20 @@ TEST_CASE("firstDifferences: names the first keys that differ with both values, 
   CHECK(firstDifferences(lists(1), lists(2)) == "cluster.devices differs");
 }
 
+TEST_CASE("differences of addresses show no passwords and queries") {
+  auto from = [](kj::StringPtr address) { return kj::str("[data]\nsource = \"", address, "\"\n"); };
+  auto a = from("https://me:secret@a.org/x?key=secret"), b = from("https://a.org/y");
+  auto c = from("https://a.org/x?key=other");
+  CHECK(firstDifferences(a, b) == "data.source is https://a.org/x, not https://a.org/y");
+  CHECK(firstDifferences(a, c) == "data.source differs");
+  kj::StringPtr texts[] = {a, b, c};
+  auto found = differencesOf(texts);
+  CHECK(kj::strArray(found.keys, " ") == "source");
+  CHECK(found.values[0][0] == "https://a.org/x");
+  CHECK(found.values[1][0] == "https://a.org/y");
+  CHECK(found.values[2][0] == "https://a.org/x");
+}
+
 TEST_CASE("differencesOf: returns only keys whose values differ, in the order of the texts") {
   kj::StringPtr texts[] = {R"(name = "x"
 [data]

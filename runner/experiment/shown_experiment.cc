@@ -23,4 +23,8 @@ kj::String withoutSecrets(kj::StringPtr resolved) {
   return kj::heapString(shown);
 }
 
+kj::String withoutSecretsOfValue(kj::StringPtr value) {
+  return io::isAddress(value) ? io::shownAddress(value) : withoutSecrets(value);
+}
+
 }  // namespace runner

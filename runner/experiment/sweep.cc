@@ -8,6 +8,7 @@
 #include "configs/language/random.h"
 #include "configs/language/syntax_error.h"
 #include "runner/experiment/differences.h"
+#include "runner/experiment/shown_experiment.h"
 
 namespace runner {
 
@@ -255,7 +256,10 @@ kj::String nameOfValue(const configs::Value& value, size_t place) {
   if (value.content.is<configs::List>() || value.content.is<configs::Table>()) {
     return kj::str(place + 1);
   }
-  return shortValue(value);
+  auto name = shortValue(value);
+  // Names of folders are in tables and messages.
+  bool isSecret = withoutSecretsOfValue(name) != name;
+  return isSecret ? kj::str(place + 1) : kj::mv(name);
 }
 
 Setting settingOf(const SweptKey& key, size_t place) {

@@ -65,6 +65,13 @@ TEST_CASE(
   CHECK(alone.digest == run.loaded.digest);
 }
 
+TEST_CASE("loadRuns: a run is not named after an address that may have secrets") {
+  auto all = load(
+      "[sweep.grid]\n\"data.source\" = [\"https://a.org/x\", \"https://me:pw@a.org/x\", "
+      "\"https://a.org/x?key=y\"]\n");
+  CHECK(kj::strArray(runsOf(all), " ") == "source=https___a.org_x source=2 source=3");
+}
+
 TEST_CASE(
     "loadRuns: a range has both its ends, and equal steps or ratios, rounded to four digits") {
   CHECK(kj::strArray(runsOf(load("[sweep.grid]\n\"train.optimizer.learning_rate\" = { from = 0.01, "
