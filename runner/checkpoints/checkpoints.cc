@@ -403,13 +403,20 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
       kj::str(manifest.getVersion()), manifest.getTimeS(), files.releaseAsArray()};
 }
 
+kj::Array<uint64_t> checkpointedSteps(const RunFolder& folder) {
+  kj::Vector<uint64_t> steps;
+  for (auto step: stepsIn(folder)) {
+    if (hasManifest(pathOf(folder, step))) steps.add(step);
+  }
+  return steps.releaseAsArray();
+}
+
 kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
     kj::Maybe<kj::StringPtr> digest, kj::FunctionParam<void(kj::String why)> refuse,
     Standing standing) {
   GrowingFiles logs(folder.path);
-  for (auto step: stepsIn(folder)) {
+  for (auto step: checkpointedSteps(folder)) {
     auto path = pathOf(folder, step);
-    if (!hasManifest(path)) continue;
     if (standing == Standing::AT_EPOCH_END && !endsEpoch(path)) continue;
     kj::Maybe<FoundCheckpoint> found;
     auto attempt = [&]() {
@@ -433,9 +440,8 @@ kj::Maybe<FoundCheckpoint> newestCheckpoint(const RunFolder& folder,
 }
 
 kj::Maybe<kj::String> whyForeign(const RunFolder& folder, kj::StringPtr digest) {
-  for (auto step: stepsIn(folder)) {
+  for (auto step: checkpointedSteps(folder)) {
     auto path = pathOf(folder, step);
-    if (!hasManifest(path)) continue;
     capnp::MallocMessageBuilder message;
     auto manifest = message.initRoot<Manifest>();
     bool isWhole = false;

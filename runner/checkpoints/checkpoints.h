@@ -67,6 +67,10 @@ struct FoundCheckpoint {
 // because the caller does.
 FoundCheckpoint readCheckpoint(kj::StringPtr path);
 
+// Returns the steps after which the run in `folder` has checkpoints, the newest first. Leaves out
+// those that are not complete, or are being removed.
+kj::Array<uint64_t> checkpointedSteps(const RunFolder& folder);
+
 // Which checkpoints to look for: those after any step, or only those at the end of an epoch.
 enum class Standing { ANYWHERE, AT_EPOCH_END };
 

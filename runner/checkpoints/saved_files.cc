@@ -73,20 +73,22 @@ bool exists(kj::StringPtr path) {
 // Returns the files of the run's newest checkpoint. Null if it has none.
 kj::Maybe<SavedFiles> newestFilesOf(
     const RunFolder& folder, kj::FunctionParam<void(kj::String why)>& refuse) {
-  constexpr uint TRIES = 10;
+  constexpr uint TRIES = 20;
   for (uint i = 1;; i++) {
-    KJ_IF_MAYBE(checkpoint, newestCheckpoint(folder, nullptr, refuse)) {
-      auto path = kj::str(checkpoint->path);
-      kj::Maybe<SavedFiles> files;
-      auto read = [&]() { files = filesOf(kj::mv(*checkpoint)); };
-      KJ_IF_MAYBE(e, kj::runCatchingExceptions(read)) {
-        // A run in progress removes a checkpoint when it has newer ones.
-        if (i < TRIES && !exists(kj::str(path, "/manifest.json"))) continue;
-        kj::throwFatalException(kj::mv(*e));
-      }
-      return files;
-    }
-    return nullptr;
+    auto before = checkpointedSteps(folder);
+    kj::Vector<kj::String> refused;
+    kj::Maybe<SavedFiles> files;
+    auto problem = kj::runCatchingExceptions([&]() {
+      auto found =
+          newestCheckpoint(folder, nullptr, [&](kj::String why) { refused.add(kj::mv(why)); });
+      KJ_IF_MAYBE(checkpoint, found) files = filesOf(kj::mv(*checkpoint));
+    });
+    // A run in progress removes a checkpoint when it has newer ones.
+    bool isMissing = problem != nullptr || files == nullptr || refused.size() > 0;
+    if (isMissing && i < TRIES && checkpointedSteps(folder) != before) continue;
+    for (auto& why: refused) refuse(kj::mv(why));
+    KJ_IF_MAYBE(e, problem) kj::throwFatalException(kj::mv(*e));
+    return files;
   }
 }
 
