@@ -256,7 +256,7 @@ private:
     KJ_IF_MAYBE(why, whyUnwritable(output)) {
       return kj::str("cannot write ", output, ": ", *why, ". Choose another --output");
     }
-    if (isForeignFile(output, "<!DOCTYPE html>")) {
+    if (isForeignFile(output, SHEET_BEGIN)) {
       return kj::str(output, " exists, and is not a page. Choose another --output, or remove it");
     }
     auto databases = open();

@@ -119,6 +119,16 @@ void requireSameKind(const TrainedModel& model, const io::Dataset& dataset) {
 
 constexpr kj::StringPtr OTHER_FOLDER = "choose another folder with --into"_kj;
 
+constexpr kj::StringPtr PAGE = "/evaluation.html"_kj, TABLE = "/evaluation.csv"_kj;
+
+// Returns a file in `folder` that another program has written and that would be replaced. Null if
+// there is none, or if `folder` is empty.
+kj::Maybe<kj::String> foreignPageIn(kj::StringPtr folder) {
+  if (folder.size() == 0) return nullptr;
+  auto table = kj::str(folder, TABLE);
+  return foreignFileOf(kj::str(folder, PAGE), SHEET_BEGIN, kj::arr<kj::StringPtr>(table));
+}
+
 }  // namespace
 
 kj::MainFunc EvaluateCommand::getMain() {
@@ -155,6 +165,11 @@ kj::MainFunc EvaluateCommand::getMain() {
 
 Validity EvaluateCommand::evaluate() {
   KJ_IF_MAYBE(why, chooseWorst()) return kj::mv(*why);
+  KJ_IF_MAYBE(path, foreignPageIn(into)) {
+    return kj::str(*path,
+        " exists, and is not of an evaluation. Choose another folder with --into, ",
+        "or remove it");
+  }
   auto model = openModelHere();
   KJ_IF_MAYBE(why, chooseTopK(model)) return kj::mv(*why);
   Judgement judgement{uint(topK), size_t(worst)};
@@ -332,10 +347,11 @@ void EvaluateCommand::writePages(const Judged& judged) {
       figureText(judgement.loss(), DECIMALS), " on ", judged.images, ".");
   auto details = kj::str("<h2>Classes</h2>\n", classReport(cells, names),
       "<h2>The worst images: those whose class the network found least likely</h2>\n");
-  writeWhole(kj::str(into, "/evaluation.html"),
-      contactSheet(kj::str("Evaluation of ", model.path), summary, images, details), OTHER_FOLDER);
-  writeWhole(kj::str(into, "/evaluation.csv"), confusionText(cells), OTHER_FOLDER);
-  tell(kj::str("wrote ", into, "/evaluation.html and ", into, "/evaluation.csv"));
+  auto page = kj::str(into, PAGE), table = kj::str(into, TABLE);
+  writeWhole(page, contactSheet(kj::str("Evaluation of ", model.path), summary, images, details),
+      OTHER_FOLDER);
+  writeWhole(table, confusionText(cells), OTHER_FOLDER);
+  tell(kj::str("wrote ", page, " and ", table));
 }
 
 }  // namespace runner

@@ -1,6 +1,9 @@
 #include "runner/commands/table_command.h"
 
+#include <sys/types.h>
+
 #include <set>
+#include <utility>
 
 #include "runner/commands/run_results.h"
 #include "runner/logs/run_folder.h"
@@ -83,12 +86,13 @@ bool hasEndedSince(kj::ArrayPtr<const ReportedRun> runs) {
   return false;
 }
 
-// Prints the table of the runs that `read` returns. Writes its report to the folder `into`, which
-// must exist; if `into` is empty, writes none. Returns MISSED, and prints why, if a run missed an
-// expectation. Also prints what could not be read.
+// Prints the table of `runs`. Writes its report to the folder `into`, which must exist; if `into`
+// is empty, writes none. If a run ends meanwhile, writes the report of what `readAgain` returns.
+// Returns MISSED, and prints why, if a run missed an expectation.
 ExitCode showRuns(kj::ArrayPtr<const ReportedRun> runs, kj::StringPtr into,
     kj::Function<kj::Array<ReportedRun>()> readAgain) {
   printTables(runs);
+  kj::Array<ReportedRun> newer;
   if (into.size() == 0) {
     tell(
         "the report of several RUNS is not written to files. Name a folder for it with --into DIR");
@@ -96,10 +100,10 @@ ExitCode showRuns(kj::ArrayPtr<const ReportedRun> runs, kj::StringPtr into,
     writeReport(into, titleOf(runs), runs, OTHER_REPORT);
     // A run that ends meanwhile writes its last report into the same folder. An older one must not
     // replace it.
-    kj::Array<ReportedRun> newer;
-    for (auto written = runs; hasEndedSince(written); written = newer) {
+    while (hasEndedSince(runs)) {
       newer = readAgain();
-      writeReport(into, titleOf(newer), newer, OTHER_REPORT);
+      runs = newer;
+      writeReport(into, titleOf(runs), runs, OTHER_REPORT);
     }
     printWhereTablesAre(into);
   }
@@ -135,6 +139,12 @@ Validity TableCommand::table() {
                 if (into.size() > 0) makeFolders(into, OTHER_REPORT);
               })) {
     commandLine.exitError(kj::str("error: ", reasonOf(*e)));
+  }
+  if (into.size() > 0) {
+    KJ_IF_MAYBE(path, foreignReportIn(into)) {
+      return kj::str(*path, " exists, and is not of a report. Choose another folder with --into, ",
+          "or remove it");
+    }
   }
   for (auto& each: named) {
     KJ_IF_MAYBE(sentence, notThereIn(each)) commandLine.warning(*sentence);

@@ -51,7 +51,7 @@ kj::String contactSheet(kj::StringPtr title, kj::StringPtr summary,
   auto figures = KJ_MAP(image, images) {
     return figureOf(image);
   };
-  return kj::str("<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n",
+  return kj::str(SHEET_BEGIN, "http://www.w3.org/1999/xhtml\">\n",
       "<head><meta charset=\"utf-8\"/><title>", escaped(title), "</title><style>", REPORT_STYLE,
       SHEET_STYLE, "</style></head>\n<body>\n<h1>", escaped(title), "</h1>\n<p class=\"quiet\">",
       escaped(summary), "</p>\n", details, "<div class=\"sheet\">\n", kj::strArray(figures, ""),

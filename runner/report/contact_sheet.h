@@ -18,6 +18,9 @@ struct SheetImage {
 // megabytes. Throws if the file cannot be decoded; the text begins with a verb.
 kj::Array<kj::byte> thumbnailOf(kj::ArrayPtr<const kj::byte> file);
 
+// Every sheet begins with these bytes.
+constexpr kj::StringPtr SHEET_BEGIN = "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\""_kj;
+
 // Returns a self-contained HTML page. It is also well-formed XML. `summary` stands above the
 // images. So does `details`, which is HTML.
 kj::String contactSheet(kj::StringPtr title, kj::StringPtr summary,

@@ -241,8 +241,7 @@ kj::String reportHtml(kj::StringPtr title, Runs runs) {
     bool ended = state == RunRecord::FINISHED || state == RunRecord::STOPPED;
     good = good && ended && met.met == met.all;
   }
-  return kj::str(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+  return kj::str(REPORT_BEGIN,
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
       "<title>",
       escaped(title), "</title>\n<style>\n", REPORT_STYLE, "</style>\n</head>\n<body>\n<h1>",
@@ -257,10 +256,17 @@ kj::String reportHtml(kj::StringPtr title, Runs runs) {
       "</body>\n</html>\n");
 }
 
+kj::Maybe<kj::String> foreignReportIn(kj::StringPtr folder) {
+  auto markdown = kj::str(folder, "/table.md"), csv = kj::str(folder, "/table.csv");
+  kj::StringPtr tables[] = {markdown, csv};
+  return foreignFileOf(kj::str(folder, "/report.html"), REPORT_BEGIN, tables);
+}
+
 void writeReport(kj::StringPtr folder, kj::StringPtr title, Runs runs, kj::StringPtr wayOut) {
+  // The page comes first: see foreignReportIn().
+  writeWhole(kj::str(folder, "/report.html"), reportHtml(title, runs), wayOut);
   writeWhole(kj::str(folder, "/table.md"), tableMarkdown(runs), wayOut);
   writeWhole(kj::str(folder, "/table.csv"), tableCsv(runs), wayOut);
-  writeWhole(kj::str(folder, "/report.html"), reportHtml(title, runs), wayOut);
 }
 
 }  // namespace runner

@@ -133,6 +133,11 @@ kj::Array<kj::String> namesIn(
 // Names the option of this process's command that chooses another folder for a run.
 kj::StringPtr wayToOtherRuns = "choose another folder with --runs"_kj;
 
+bool isFilledFile(kj::StringPtr path) {
+  struct stat about;
+  return ::stat(path.cStr(), &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0;
+}
+
 }  // namespace
 
 kj::StringPtr otherRuns() {
@@ -256,15 +261,23 @@ kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path) {
 }
 
 bool isForeignFile(kj::StringPtr path, kj::StringPtr begin) {
-  struct stat about;
-  if (::stat(path.cStr(), &about) != 0 || !S_ISREG(about.st_mode)) return false;
-  if (about.st_size == 0) return false;
+  if (!isFilledFile(path)) return false;
   int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (raw < 0) return true;
   kj::AutoCloseFd fd(raw);
   auto found = kj::heapArray<char>(begin.size());
   return ::read(fd, found.begin(), found.size()) != ssize_t(found.size()) ||
          found.asPtr() != begin.asArray();
+}
+
+kj::Maybe<kj::String> foreignFileOf(
+    kj::StringPtr page, kj::StringPtr begin, kj::ArrayPtr<const kj::StringPtr> others) {
+  if (isForeignFile(page, begin)) return kj::str(page);
+  if (::access(page.cStr(), F_OK) == 0) return nullptr;
+  for (auto& path: others) {
+    if (isFilledFile(path)) return kj::str(path);
+  }
+  return nullptr;
 }
 
 int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes) {

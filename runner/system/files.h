@@ -75,6 +75,12 @@ kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path);
 // must not destroy somebody's file.
 bool isForeignFile(kj::StringPtr path, kj::StringPtr begin);
 
+// Returns a file that something else has written than the command that is about to write `page`,
+// which begins with `begin`, and then the files `others`. Null if there is none. Without a page,
+// all that is in `others` is somebody else's.
+kj::Maybe<kj::String> foreignFileOf(
+    kj::StringPtr page, kj::StringPtr begin, kj::ArrayPtr<const kj::StringPtr> others);
+
 // Writes all of `bytes` to an open descriptor. Returns 0, or errno if a write fails.
 int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes);
 

@@ -191,6 +191,20 @@ TEST_CASE("isForeignFile: only a file with another beginning would be a loss") {
   CHECK(isForeignFile(path, "<!DOC"));
 }
 
+TEST_CASE("foreignFileOf: a page that begins as expected vouches for the files beside it") {
+  auto folder = newFolder();
+  auto page = kj::str(folder, "/page"), table = kj::str(folder, "/table");
+  kj::StringPtr others[] = {table};
+  auto found = [&]() { return foreignFileOf(page, "<!DOC", others); };
+  CHECK((found() == nullptr));
+  tests::writeFile(table, "| a |\n");
+  CHECK(KJ_REQUIRE_NONNULL(found()) == table);
+  tests::writeFile(page, "<!DOCTYPE html>");
+  CHECK((found() == nullptr));
+  tests::writeFile(page, "<html>");
+  CHECK(KJ_REQUIRE_NONNULL(found()) == page);
+}
+
 TEST_CASE("lastLineOf: returns the last whole line, however long it is, or nothing") {
   auto path = kj::str(newFolder(), "/lines");
   CHECK(lastLineOf(path) == "");
