@@ -179,4 +179,20 @@ void keepInstructionSet(LoadedExperiment& loaded, const RunRecord& record) {
   }
 }
 
+bool repeatsMembers(const RunFolder& folder) {
+  bool isNoted = false;
+  KJ_IF_MAYBE(last, lastHolderOf(folder)) isNoted = last->repeatsMembers;
+  if (!isNoted || ::access(folder.events().cStr(), F_OK) != 0) return false;
+  bool hasBegun = true;
+  auto read = [&]() { hasBegun = readRecordToResume(folder.path).digest.size() > 0; };
+  // Whoever continues the run reads the events once more, and says why they cannot be read.
+  kj::runCatchingExceptions(read);
+  return hasBegun;
+}
+
+void refuseWithoutMembership(const RunFolder& folder) {
+  configs::fail("the run in ", folder.path, " repeats the losses and joins of workers of another ",
+      "run. Name that run again with --membership RUN");
+}
+
 }  // namespace runner

@@ -46,4 +46,11 @@ RunFolder goOnFrom(const ResumedRun& run, kj::StringPtr runs, const Experiment& 
 // names another one than the checkpoint from which the run would continue.
 void keepInstructionSet(LoadedExperiment& loaded, const RunRecord& record);
 
+// Whether the run in `folder` has begun and repeats the losses and joins of workers of another run
+// (--membership), as its last holder has noted. Taking the lock of the folder removes that note.
+bool repeatsMembers(const RunFolder& folder);
+
+// Throws that --resume needs --membership for the run in `folder`, which repeats members.
+[[noreturn]] void refuseWithoutMembership(const RunFolder& folder);
+
 }  // namespace runner

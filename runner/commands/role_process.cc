@@ -10,6 +10,7 @@
 
 #include "io/datasets/datasets.h"
 #include "nn/lost_device.h"
+#include "runner/commands/resumed_run.h"
 #include "runner/commands/run_results.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launcher.h"
@@ -140,11 +141,17 @@ private:
   ModelFacts facts(experiment);
   // A coordinator that cannot listen leaves no folder.
   ListeningCoordinator coordinator(loaded, options);
+  bool repeats = options.membershipOf.size() > 0;
+  if (options.resumes && !repeats && repeatsMembers(options.folder)) {
+    refuseWithoutMembership(options.folder);
+  }
   auto own = kj::heap<HeldRunFolder>(options.folder.path.size() == 0
                                          ? newRunFolder("runs", experiment.name)
                                          : RunFolder{kj::str(options.folder.path)});
   auto& held = *own;
   held.lock.noteByHand();
+  if (repeats) held.lock.noteRepeatsMembers();
+  held.lock.noteInterrupts();
   // The lock must outlive an exception that ends the command.
   commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
   OutputThread outputThread;

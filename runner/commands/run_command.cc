@@ -115,11 +115,6 @@ kj::Array<ReportedRun> resultOf(
   return finished;
 }
 
-// Whether the run in `folder` repeated the losses and joins of another run.
-bool hasRepeatedMembers(const RunFolder& folder) {
-  return lastHolderOf(folder).map([](auto& last) { return last.repeatsMembers; }).orDefault(false);
-}
-
 // Prepares the folder of --folder for the run: empties it, unless the run there can continue.
 // Returns whether it continues. If the run has finished there, ends the process. Throws, and
 // removes nothing, if the folder has files of somebody else that the run would replace.
@@ -278,7 +273,7 @@ Validity RunCommand::run() {
   auto folder = chooseFolder(all);
   if (options.resumes) {
     refuseQueued(folder);
-    requireSameMembers(folder, hasRepeatedMembers(folder));
+    if (membershipOf.size() == 0 && repeatsMembers(folder)) refuseWithoutMembership(folder);
   }
   bool isSubmitted = inQueue && !isSweep;
   kj::Maybe<Background> background;
@@ -299,6 +294,7 @@ Validity RunCommand::run() {
   if (options.resumes) endIfFinished(all.runs[0].loaded, folder);
   KJ_IF_MAYBE(held, lock) {
     if (membershipOf.size() > 0) held->noteRepeatsMembers();
+    held->noteInterrupts();
     // The lock must outlive an exception that ends the command.
     commandLine.atEnd([own = kj::mv(*held)](int code) { own.noteExit(code); });
   }
@@ -351,25 +347,19 @@ kj::Maybe<kj::String> RunCommand::prepare(LoadedRuns& all) {
 kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
   RunFolder folder{kj::str(folderPath)};
   if (options.resumes) refuseQueued(folder);
-  bool hasRepeated = options.resumes && hasRepeatedMembers(folder);
+  bool repeats = membershipOf.size() > 0 || (options.resumes && repeatsMembers(folder));
   auto own = kj::heap<HeldRunFolder>(kj::mv(folder), "choose another folder with --folder");
   auto& held = *own;
   commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
   // Signals are handled here until an event loop captures them, because importing the data takes
   // long.
   held.lock.noteInterrupts();
-  if (membershipOf.size() > 0 || hasRepeated) held.lock.noteRepeatsMembers();
+  if (repeats) held.lock.noteRepeatsMembers();
   KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
   options.resumes = prepareGivenFolder(held, all.runs[0].loaded, options.resumes, commandLine);
-  if (options.resumes) requireSameMembers(held.folder, hasRepeated);
+  if (repeats && membershipOf.size() == 0) refuseWithoutMembership(held.folder);
   Course course;
   runExperiment(all, runs, held.folder, tracePath, false, options, course, commandLine);
-}
-
-void RunCommand::requireSameMembers(const RunFolder& folder, bool hasRepeated) const {
-  if (!hasRepeated || membershipOf.size() > 0) return;
-  configs::fail("the run in ", folder.path, " repeats the losses and joins of workers of another ",
-      "run. Name that run again with --membership RUN");
 }
 
 RunFolder RunCommand::chooseFolder(LoadedRuns& all) {
@@ -388,6 +378,7 @@ void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder,
     if (lockIfPossible(folder) == nullptr) refuseHeldRun(folder);
     forgetSlurmJob(folder);
   }
+  OutputThread outputThread;
   runInQueue(loaded, folder, detach, course, commandLine);
 }
 

@@ -47,8 +47,6 @@ private:
   // Returns the folder of the run, or of the whole sweep. Clears options.resumes if there is no run
   // to continue. Otherwise see folderToResume().
   RunFolder chooseFolder(LoadedRuns& all);
-  // Throws if the run, which has repeated the members of another run, would no longer do so.
-  void requireSameMembers(const RunFolder& folder, bool hasRepeated) const;
   // Submits the run to Slurm and follows it: see runInQueue().
   [[noreturn]] void submit(const LoadedExperiment& loaded, const RunFolder& folder, Course& course);
   // Returns the lock of the folder. Null if another process works on the sweep there. Throws if

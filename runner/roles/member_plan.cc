@@ -21,7 +21,7 @@ MemberPlan::MemberPlan(const RunFolder& folder, uint seats) {
     requireSeat(folder, event.getIndex(), seats);
     auto change = event.getMembership();
     if (change.getJoined()) {
-      joins.add(Join{event.getIndex(), change.getStep()});
+      joins.add(Join{event.getIndex(), change.getEpoch(), change.getStep()});
       return;
     }
     KJ_IF_MAYBE(slices, parseRanges(change.getHeld())) {
@@ -35,8 +35,9 @@ MemberPlan::MemberPlan(const RunFolder& folder, uint seats) {
 }
 
 size_t MemberPlan::changes(uint epochs) const {
-  size_t count = joins.size();
+  size_t count = 0;
   for (auto& loss: losses) count += loss.epoch <= epochs;
+  for (auto& join: joins) count += join.epoch <= epochs;
   return count;
 }
 

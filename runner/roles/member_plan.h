@@ -31,8 +31,8 @@ public:
   // is not below `seats`.
   MemberPlan(const RunFolder& folder, uint seats);
 
-  // Returns how many losses and joins a run of `epochs` repeats. A worker that was lost after its
-  // last epoch had done all its steps.
+  // Returns how many losses and joins a run of `epochs` repeats: those in its epochs. A worker that
+  // was lost after its last epoch had done all its steps.
   size_t changes(uint epochs) const;
   // Returns how many ranks the run had, if it began with `workers`.
   uint seats(uint workers) const;
@@ -44,6 +44,7 @@ public:
 private:
   struct Join {
     uint rank;
+    uint epoch;
     uint64_t step;
   };
   kj::Vector<Loss> losses;

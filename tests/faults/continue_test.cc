@@ -363,5 +363,42 @@ TEST_CASE("a run repeats losses after a partial push, and a loss at the end of a
   CHECK(repeat(FILE, first.folder, SETTINGS).weightsSha256 == first.weightsSha256);
 }
 
+TEST_CASE("a run that repeats members continues only with them, and any other run without them") {
+  auto plan = newFolder();
+  writeFile(kj::str(plan, "/events.jsonl"),
+      R"({"time_s":1,"role":"worker","index":1,"membership":{"epoch":1,"step":10,"joined":false,)"
+      R"("held":"","workers":2,"left":false,"from":0}})"
+      "\n");
+  auto folder = newFolder();
+  auto cache = cacheSetting();
+  auto begin = [&](Words more) {
+    kj::Vector<kj::StringPtr> words;
+    words.addAll(kj::ArrayPtr<const kj::StringPtr>({RUNNER, "run", SHORT, "--folder", folder,
+        "--set", CONTINUES, "--set", "cluster.workers=3", "--set", "train.epochs=1000"}));
+    words.addAll(more);
+    kj::StringPtr environment[] = {cache};
+    return kj::heap<Command>(words.asPtr(), Command::Surroundings{.environment = environment});
+  };
+  auto train = [&](Words more) {
+    auto command = begin(more);
+    REQUIRE(command->waitForOutput("Speed: "));
+    command->kill(SIGTERM);
+    CHECK(command->wait().exitCode == 130);
+  };
+  train({"--membership", plan});
+  for (int i = 0; i < 2; i++) {
+    auto ended = begin({"--resume"})->wait();
+    checkFailed(ended, {"Name that run again with --membership RUN"});
+  }
+  train({"--membership", plan, "--resume"});
+  // A run that ended before it began leaves only its lock.
+  auto lock = readFile(kj::str(folder, "/.lock"));
+  CHECK(contains(lock, "repeats members"));
+  folder = newFolder();
+  writeFile(kj::str(folder, "/.lock"), lock);
+  train({"--resume"});
+  train({"--resume"});
+}
+
 }  // namespace
 }  // namespace tests
