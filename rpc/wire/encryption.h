@@ -13,8 +13,9 @@ enum class End { CALLER, LISTENER };
 // The error if two ends have proven who they are but their keys differ: the two proofs did not
 // belong to one connection.
 constexpr kj::StringPtr RELAYED =
-    "its TLS does not belong to its proof: somebody between the two machines changes what they "
-    "send"_kj;
+    "it has proved that it knows the secret, but on another TLS connection: somebody between the "
+    "two "
+    "machines changes what they send"_kj;
 
 // Encrypts the following bytes on `stream` with TLS 1.3. Resolves to the encrypted stream when the
 // other end has shown that it has the same `key`. Rejects with FAILED (RELAYED) if it has another

@@ -8,6 +8,7 @@
 #include "io/checksum.h"
 #include "nn/loops/floats.h"
 #include "runner/system/files.h"
+#include "runner/text/json.h"
 
 namespace runner {
 
@@ -32,9 +33,7 @@ kj::String shapeOf(const nn::Key& key, const nn::Graph& graph) {
 }
 
 bool classNamesFit(const nn::Graph& graph) {
-  size_t bytes = 0;
-  for (auto& name: graph.classNames) bytes += name.size() + 1;
-  return bytes <= CLASS_NAMES_BYTES_MAX;
+  return inJson(kj::strArray(graph.classNames, "\n")).size() <= CLASS_NAMES_BYTES_MAX;
 }
 
 kj::Array<kj::byte> weightsHead(
