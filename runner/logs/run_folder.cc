@@ -172,7 +172,7 @@ kj::Array<kj::String> runOrderIn(kj::StringPtr parent) {
   constexpr uint64_t ORDER_BYTES_MAX = 128 << 20;
   kj::Vector<kj::String> names;
   auto file = runOrderFile(parent);
-  if (::access(file.cStr(), R_OK) != 0) return nullptr;
+  if (::access(file.cStr(), F_OK) != 0 && errno == ENOENT) return nullptr;
   auto text = readRegular(file, ORDER_BYTES_MAX);
   for (kj::StringPtr rest = text;;) {
     KJ_IF_MAYBE(length, rest.findFirst('\n')) {
@@ -223,6 +223,22 @@ kj::Vector<kj::String> writtenIn(const RunFolder& folder) {
     if (isWritten(name)) paths.add(kj::str(folder.path, "/", name));
   }
   return paths;
+}
+
+kj::Maybe<kj::String> setResultsAside(const RunFolder& folder) {
+  kj::Vector<kj::String> names;
+  for (auto& path: {folder.checkpoints(), folder.weights(), folder.best()}) {
+    if (::access(path.cStr(), F_OK) != 0) continue;
+    auto aside = kj::str(path, ".refused");
+    for (uint i = 2; ::access(aside.cStr(), F_OK) == 0; i++) aside = kj::str(path, ".refused-", i);
+    if (::rename(path.cStr(), aside.cStr()) != 0) {
+      configs::fail("cannot rename ", path, ": ", strerror(errno), "; move it elsewhere");
+    }
+    names.add(kj::str(aside.slice(folder.path.size() + 1)));
+  }
+  if (names.empty()) return nullptr;
+  return kj::str(folder.events(), " does not say which run is in its folder, so the run begins ",
+      "again. What was there is kept as ", kj::strArray(names, ", "));
 }
 
 void emptyRunFolder(const RunFolder& folder) {

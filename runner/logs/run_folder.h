@@ -93,6 +93,11 @@ void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names
 // Throws if the folder cannot be read.
 kj::Vector<kj::String> writtenIn(const RunFolder& folder);
 
+// Renames the checkpoints and weights in `folder`, whose events do not say of which run they are,
+// so that a run that begins again there does not remove them. Returns a sentence about it; null if
+// there were none. Throws with path, cause and way out.
+kj::Maybe<kj::String> setResultsAside(const RunFolder& folder);
+
 // Removes the files that a run has written to `folder`, and nothing else. Keeps output() and
 // messages(). Throws with path and cause.
 void emptyRunFolder(const RunFolder& folder);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <kj/debug.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,6 +66,30 @@ TEST_CASE("makeFolders: says which folder cannot be made, and where else to writ
   auto e = kj::runCatchingExceptions([]() { makeFolders("/proc/foo/bar", "choose another"); });
   CHECK(tests::contains(KJ_ASSERT_NONNULL(e).getDescription(),
       "cannot make the folder /proc/foo: No such file or directory; choose another"));
+}
+
+TEST_CASE("setResultsAside: renames checkpoints and weights, and replaces no earlier ones") {
+  RunFolder folder{kj::str(::getenv("TEST_TMPDIR"), "/aside")};
+  makeFolders(folder.path);
+  CHECK((setResultsAside(folder) == nullptr));
+  for (auto kept: {"weights.safetensors.refused", "weights.safetensors.refused-2"}) {
+    CAPTURE(kept);
+    makeFolders(folder.checkpoints());
+    writeWhole(folder.weights(), kept);
+    auto sentence = KJ_REQUIRE_NONNULL(setResultsAside(folder));
+    CHECK(sentence.endsWith(kept));
+    CHECK(readWhole(kj::str(folder.path, "/", kept), 100) == kept);
+    CHECK(::access(folder.weights().cStr(), F_OK) != 0);
+    CHECK(::access(folder.checkpoints().cStr(), F_OK) != 0);
+  }
+}
+
+TEST_CASE("runOrderIn: a file that cannot be read is an error, and a missing one is empty") {
+  auto parent = kj::str(::getenv("TEST_TMPDIR"), "/order");
+  makeFolders(parent);
+  CHECK(runOrderIn(parent).size() == 0);
+  makeFolders(runOrderFile(parent));
+  CHECK_THROWS(runOrderIn(parent));
 }
 
 }  // namespace

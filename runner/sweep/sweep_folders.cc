@@ -37,15 +37,9 @@ kj::Maybe<RunRecord> SweepFolders::recordOf(size_t index) const {
   auto folder = folderOf(index);
   bool isThere = ::access(folder.events().cStr(), F_OK) == 0;
   if (!isThere && (errno == ENOENT || errno == ENOTDIR)) return nullptr;
-  kj::Maybe<RunRecord> result;
-  auto wrong = kj::runCatchingExceptions([&]() { result = readRecordToResume(folder.path); });
-  if (wrong != nullptr) {
-    // A run whose events make no sense is run again. One whose events cannot be read now is kept.
-    readRegular(folder.events(), EVENTS_BYTES_MAX);
-    return nullptr;
-  }
-  if (KJ_ASSERT_NONNULL(result).digest != all.runs[index].loaded.digest) return nullptr;
-  return result;
+  auto record = readRecordToResume(folder.path);
+  if (record.digest != all.runs[index].loaded.digest) return nullptr;
+  return kj::mv(record);
 }
 
 kj::Maybe<RunRecord> SweepFolders::endedBefore(size_t index) const {
@@ -73,6 +67,12 @@ kj::Maybe<RunRecord> SweepFolders::prepare(const HeldRunFolder& held, size_t ind
   KJ_IF_MAYBE(record, begun) {
     if (record->instructionSet.size() > 0) level = record->instructionSet;
   } else {
+    bool isUnknown = recordOf(index) == nullptr;
+    if (isUnknown) {
+      KJ_IF_MAYBE(sentence, setResultsAside(held.folder)) {
+        configs::warn(kj::str(nameOf(index), ": ", *sentence));
+      }
+    }
     held.empty();
   }
   writeWhole(held.folder.experiment(), withInstructionSet(all.runs[index].loaded.resolved, level));

@@ -166,7 +166,10 @@ kj::Promise<kj::Array<RunRecord>> SweepLaunch::run() {
 
 kj::Promise<void> SweepLaunch::sort(size_t index) {
   if (index == all.runs.size()) return kj::READY_NOW;
-  KJ_IF_MAYBE(record, skipped(index)) {
+  kj::Maybe<RunRecord> known;
+  // start() reports why the events of a run cannot be read.
+  kj::runCatchingExceptions([&]() { known = skipped(index); });
+  KJ_IF_MAYBE(record, known) {
     records[index] = kj::mv(*record);
   } else {
     waiting.add(index);
@@ -199,7 +202,10 @@ kj::Promise<void> SweepLaunch::runWaiting(uint parallel) {
 void SweepLaunch::lookAgainAtFailed() {
   for (size_t index: kj::indices(records)) {
     if (records[index].state != RunRecord::FAILED) continue;
-    KJ_IF_MAYBE(record, folders.doneBefore(index)) {
+    kj::Maybe<RunRecord> known;
+    // A run whose events cannot be read has failed for that reason.
+    kj::runCatchingExceptions([&]() { known = folders.doneBefore(index); });
+    KJ_IF_MAYBE(record, known) {
       say(kj::str(folders.nameOf(index), ": another process has run it again, and it finished"));
       records[index] = kj::mv(*record);
     } else if (isHeld(folders.folderOf(index))) {

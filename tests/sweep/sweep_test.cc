@@ -132,7 +132,7 @@ TEST_CASE(
   INFO(second.errors);
   CHECK(second.exitCode == 0);
   constexpr kj::StringPtr CAUSES[] = {
-      " is missing"_kj, " is cut short"_kj, " does not hold the weights"_kj};
+      " is missing"_kj, " is damaged: it is cut short"_kj, " does not hold the weights"_kj};
   for (uint i = 0; i < 3; i++) {
     CAPTURE(i);
     CHECK_FALSE(isSkipped(second, i + 1));
@@ -408,7 +408,29 @@ TEST_CASE("a run whose folder another process holds counts as running, and is no
   CHECK(reportOf(kj::str(runs, "/small")) == tables);
 
   KJ_SYSCALL(::flock(lock, LOCK_UN));
-  CHECK(run(runs).exitCode == 0);
+  // The weights in the folder are of a run that nobody knows any more.
+  auto weights = readFile(kj::str(folder, "/weights.safetensors"));
+  auto again = run(runs);
+  CHECK(again.exitCode == 0);
+  CHECK(contains(again.errors, "does not say which run is in its folder, so the run begins again"));
+  CHECK(readFile(kj::str(folder, "/weights.safetensors.refused")) == weights);
+  CHECK(readFile(kj::str(folder, "/weights.safetensors")) == weights);
+}
+
+TEST_CASE("a run whose events cannot be read does not end the others") {
+  auto runs = newFolder();
+  REQUIRE(run(runs).exitCode == 0);
+  auto events = kj::str(folderOf(runs, NAMES[0]), "/events.jsonl");
+  REQUIRE(Command({"rm", events}).wait().exitCode == 0);
+  REQUIRE(Command({"mkdir", events}).wait().exitCode == 0);
+  auto missing = folderOf(runs, NAMES[3]);
+  REQUIRE(Command({"rm", "-r", missing}).wait().exitCode == 0);
+  auto ended = run(runs);
+  INFO(ended.output, ended.errors);
+  CHECK(ended.exitCode == 1);
+  CHECK(contains(ended.errors, kj::str("cannot read ", events, ": it is a directory")));
+  CHECK(contains(ended.errors, "error: 1 of 4 runs failed"));
+  CHECK(runner::readRunRecord(missing).state == runner::RunRecord::FINISHED);
 }
 
 TEST_CASE("a second call of a running sweep leaves its runs and its tables to the first") {
