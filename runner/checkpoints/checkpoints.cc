@@ -376,11 +376,11 @@ FoundCheckpoint readCheckpoint(kj::StringPtr path) {
   capnp::MallocMessageBuilder message;
   auto manifest = message.initRoot<Manifest>();
   auto text = readManifest(path, manifest);
-  if (manifest.getFormat() != CHECKPOINT_FORMAT) {
-    configs::fail("it", otherFormat(manifest));
-  }
   if (sumOf(text, manifest.getSha256()) != manifest.getSha256()) {
     configs::fail("its manifest is damaged: its checksum does not match");
+  }
+  if (manifest.getFormat() != CHECKPOINT_FORMAT) {
+    configs::fail("it", otherFormat(manifest));
   }
   // A double can represent every whole number up to this one.
   constexpr double EVENTS_BYTES_MAX = 1ull << 53;
@@ -469,6 +469,18 @@ kj::Maybe<kj::String> whyUnreadable(const RunFolder& folder) {
     }
   }
   return nullptr;
+}
+
+void requireContinuable(const RunFolder& folder, kj::StringPtr digest) {
+  auto foreign = whyForeign(folder, digest), unreadable = whyUnreadable(folder);
+  if (foreign == nullptr && unreadable == nullptr) return;
+  if (newestCheckpoint(folder, digest, [](kj::String) {}) != nullptr) return;
+  KJ_IF_MAYBE(why, foreign) {
+    configs::fail("cannot continue the run in ", folder.path, ": ", *why, ". Continue it with the ",
+        "program and the file that made it, or rename the folder to begin again");
+  }
+  configs::fail("cannot continue the run in ", folder.path, ": ", KJ_ASSERT_NONNULL(unreadable),
+      ". Make the files of ", "its checkpoints readable, or rename the folder to begin again");
 }
 
 void setAsideAfter(const RunFolder& folder, kj::Maybe<const FoundCheckpoint&> kept) {

@@ -91,6 +91,10 @@ kj::Maybe<kj::String> whyForeign(const RunFolder& folder, kj::StringPtr digest);
 // file.
 kj::Maybe<kj::String> whyUnreadable(const RunFolder& folder);
 
+// Throws if no checkpoint of the run in `folder` can be used, and another program, file or user
+// could use one. The run would otherwise begin again, and set that checkpoint aside.
+void requireContinuable(const RunFolder& folder, kj::StringPtr digest);
+
 // Renames the checkpoints that are newer than `kept`, so that the run can continue from `kept`. If
 // `kept` is null, renames all, so that the run can begin again. Removes checkpoints that a killed
 // process has left unfinished. Throws with path and cause.

@@ -104,8 +104,11 @@ kj::Maybe<ResumedRun> newestRunOf(const LoadedExperiment& loaded, kj::StringPtr 
   for (size_t i = names.size(); i-- > 0;) {
     RunFolder folder{kj::str(parent, "/", names[i])};
     if (lastLineOf(folder.events()).size() == 0) {
-      bool isFree = unbegun == nullptr && isOf(loaded, folder) && !isHeld(folder);
-      if (isFree) unbegun = ResumedRun{kj::mv(folder), {}};
+      if (!isOf(loaded, folder)) continue;
+      ResumedRun run{kj::mv(folder), {}};
+      // Whoever takes its lock says which process works there.
+      if (isHeld(run.folder)) return kj::mv(run);
+      if (unbegun == nullptr) unbegun = kj::mv(run);
       continue;
     }
     auto record = readRecordToResume(folder.path);

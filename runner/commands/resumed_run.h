@@ -26,8 +26,10 @@ struct ResumedRun {
 //
 //   1. the newest run that has the digest of `loaded`, or would have it without [continued]
 //   2. the newest unfinished run that differs only in the numbers of workers and servers
-//   3. a run of the same file that was killed before it had an event, and on which no process
-//      works. Its record is empty.
+//   3. a run of the same file that was killed before it had an event. Its record is empty.
+//
+// A run of the same file on which a process works, and which has no event yet, comes before all
+// older runs.
 //
 // Leaves out runs that an unfinished run continues with other numbers. Null if it finds nothing.
 // Throws if a run's events cannot be read.

@@ -183,7 +183,11 @@ private:
       view.say("interrupted; the servers and workers lose the coordinator and end");
     }
     // Before this run has begun, the folder may still hold another run.
-    if (hasBegun) reportBrokenRun(held.folder, experiment.name);
+    if (hasBegun) {
+      reportBrokenRun(held.folder, experiment.name);
+    } else {
+      held.lock.restore();
+    }
     // Nobody else reports that the run has failed.
     KJ_IF_MAYBE(e, failure) commandLine.endWith(*e, RUN_FAILED);
     commandLine.endWith(INTERRUPTED);

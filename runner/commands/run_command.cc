@@ -140,12 +140,17 @@ bool prepareGivenFolder(
           resumes ? "continues: " : "begins again: ", *why));
     } else {
       tell(kj::str("the run in ", folder.path, " has already finished, so nothing was started"));
+      held.lock.restore();
       commandLine.endWith(codeOf(resultOf(kj::mv(record), loaded, folder)));
     }
   }
   if (resumes && record.digest.size() > 0) {
+    requireContinuable(folder, record.digest);
     keepInstructionSet(loaded, record);
     return true;
+  }
+  if (resumes) {
+    KJ_IF_MAYBE(sentence, setResultsAside(folder)) tell(*sentence);
   }
   held.empty();
   return false;
@@ -185,10 +190,14 @@ kj::Maybe<RunLock> lockOfRunOrSweep(const RunFolder& folder, bool isOfSweep) {
 }
 
 // Returns the lock of `folder`. From now on, the output of this process goes to files there.
-RunLock lockInBackground(const RunFolder& folder, bool isOfSweep, Background& background) {
+// `resolved`, the experiment of a new run, is written first: `runner run --resume` must find a run
+// whose folder has been printed. It is empty for other runs.
+RunLock lockInBackground(
+    const RunFolder& folder, bool isOfSweep, kj::StringPtr resolved, Background& background) {
   auto taken = lockOfRunOrSweep(folder, isOfSweep);
   KJ_IF_MAYBE(lock, taken) {
     lock->noteBackground();
+    if (resolved.size() > 0) writeWhole(folder.experiment(), resolved);
     background.ready(folder.output());
     return kj::mv(*lock);
   }
@@ -283,7 +292,9 @@ Validity RunCommand::run() {
   }
   Course course;
   if (isSubmitted) submit(all.runs[0].loaded, folder, course);
-  auto lock = takeLock(folder, isSweep, background);
+  bool isNew = !isSweep && !options.resumes;
+  auto lock =
+      takeLock(folder, isSweep, isNew ? all.runs[0].loaded.resolved.asPtr() : nullptr, background);
   // Two processes would submit the same runs, and Slurm itself starts as many as it can.
   bool isShared = isSweep && inQueue && lock == nullptr && isHeld(folder);
   if (isShared) {
@@ -355,9 +366,17 @@ kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
   // long.
   held.lock.noteInterrupts();
   if (repeats) held.lock.noteRepeatsMembers();
-  KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
-  options.resumes = prepareGivenFolder(held, all.runs[0].loaded, options.resumes, commandLine);
-  if (repeats && membershipOf.size() == 0) refuseWithoutMembership(held.folder);
+  auto accept = [&]() -> kj::Maybe<kj::String> {
+    KJ_ON_SCOPE_FAILURE(held.lock.restore());
+    KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
+    options.resumes = prepareGivenFolder(held, all.runs[0].loaded, options.resumes, commandLine);
+    if (repeats && membershipOf.size() == 0) refuseWithoutMembership(held.folder);
+    return nullptr;
+  };
+  KJ_IF_MAYBE(why, accept()) {
+    held.lock.restore();
+    return kj::mv(*why);
+  }
   Course course;
   runExperiment(all, runs, held.folder, tracePath, false, options, course, commandLine);
 }
@@ -382,9 +401,9 @@ void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder,
   runInQueue(loaded, folder, detach, course, commandLine);
 }
 
-kj::Maybe<RunLock> RunCommand::takeLock(
-    const RunFolder& folder, bool isOfSweep, kj::Maybe<Background>& background) const {
-  KJ_IF_MAYBE(own, background) return lockInBackground(folder, isOfSweep, *own);
+kj::Maybe<RunLock> RunCommand::takeLock(const RunFolder& folder, bool isOfSweep,
+    kj::StringPtr resolved, kj::Maybe<Background>& background) const {
+  KJ_IF_MAYBE(own, background) return lockInBackground(folder, isOfSweep, resolved, *own);
   // The lock shows other commands that the run is in progress. Several processes may work on a
   // sweep: the first one has its lock.
   auto lock = lockOfRunOrSweep(folder, isOfSweep);
@@ -498,6 +517,9 @@ kj::Maybe<RunFolder> RunCommand::folderToResume(LoadedRuns& all) {
       auto digest = newest->record.digest.asPtr();
       auto found = newestCheckpoint(newest->folder, digest, [](kj::String why) { tell(why); });
       requireBeginning(experiment, newest->folder, found);
+    }
+    if (newest->record.digest.size() > 0) {
+      requireContinuable(newest->folder, newest->record.digest);
     }
     keepInstructionSet(loaded, newest->record);
     return kj::mv(newest->folder);

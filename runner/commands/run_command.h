@@ -51,9 +51,9 @@ private:
   [[noreturn]] void submit(const LoadedExperiment& loaded, const RunFolder& folder, Course& course);
   // Returns the lock of the folder. Null if another process works on the sweep there. Throws if
   // another process works on the run. With `background`, also detaches this process from the
-  // terminal.
-  kj::Maybe<RunLock> takeLock(
-      const RunFolder& folder, bool isOfSweep, kj::Maybe<Background>& background) const;
+  // terminal. `resolved` is the experiment of a new run, or empty.
+  kj::Maybe<RunLock> takeLock(const RunFolder& folder, bool isOfSweep, kj::StringPtr resolved,
+      kj::Maybe<Background>& background) const;
   // Returns the folder of the run that --resume continues. Null if none exists. Calls
   // endIfFinished(). If the run had another number of workers before, changes `all` to the
   // experiment of the continued run.

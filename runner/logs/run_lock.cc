@@ -25,6 +25,8 @@ kj::String lockFile(const RunFolder& folder) {
   return kj::str(folder.path, "/.lock");
 }
 
+constexpr uint64_t LOCK_BYTES_MAX = 4096;
+
 // Lines of a lock file.
 constexpr kj::StringPtr IN_BACKGROUND = "in background"_kj;
 constexpr kj::StringPtr BY_HAND = "started by hand"_kj;
@@ -37,6 +39,13 @@ void note(int fd, kj::StringPtr lines) {
   auto text = kj::str(lines, "\n");
   auto end = ::lseek(fd, 0, SEEK_END);
   if (end >= 0) (void)!::pwrite(fd, text.begin(), text.size(), end);
+}
+
+// Returns what the last holder has noted. Empty if that cannot be read.
+kj::String notesIn(int fd) {
+  auto text = kj::heapString(LOCK_BYTES_MAX);
+  auto n = ::pread(fd, text.begin(), text.size(), 0);
+  return kj::heapString(text.begin(), kj::max(n, ssize_t(0)));
 }
 
 // Replaces the lines of the last holder by those of this process.
@@ -97,7 +106,7 @@ RunLock lockOrFail(const RunFolder& folder, kj::StringPtr wayOut) {
 }  // namespace
 
 RunLock::RunLock(kj::AutoCloseFd ownFd, bool isOnlyWritten)
-    : fd(kj::mv(ownFd)), isOnlyWritten(isOnlyWritten) {
+    : fd(kj::mv(ownFd)), isOnlyWritten(isOnlyWritten), before(notesIn(fd)) {
   noteHolder(fd);
 }
 
@@ -106,23 +115,34 @@ RunLock::~RunLock() noexcept {
 }
 
 void RunLock::noteBackground() const {
-  note(fd, IN_BACKGROUND);
+  add(IN_BACKGROUND);
 }
 
 void RunLock::noteByHand() const {
-  note(fd, BY_HAND);
+  add(BY_HAND);
 }
 
 void RunLock::noteSweep() const {
-  note(fd, OF_SWEEP);
+  add(OF_SWEEP);
 }
 
 void RunLock::noteRepeatsMembers() const {
-  note(fd, REPEATS_MEMBERS);
+  add(REPEATS_MEMBERS);
 }
 
 void RunLock::noteExit(int code) const {
-  note(fd, kj::str("exit ", code));
+  add(kj::str("exit ", code));
+}
+
+void RunLock::add(kj::StringPtr lines) const {
+  if (!isRestored) note(fd, lines);
+}
+
+void RunLock::restore() const {
+  if (before.size() == 0) return;
+  (void)!::ftruncate(fd, 0);
+  (void)!::pwrite(fd, before.begin(), before.size(), 0);
+  isRestored = true;
 }
 
 void RunLock::noteInterrupts() const {
@@ -198,7 +218,6 @@ void noteSlurmJobIsOver(const RunFolder& folder, kj::StringPtr job) {
 }
 
 kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {
-  constexpr uint64_t LOCK_BYTES_MAX = 4096;
   constexpr double TIME_MAX_S = 1e11;  // no clock shows more
   kj::String text;
   auto read = [&]() { text = readRegular(lockFile(folder), LOCK_BYTES_MAX); };

@@ -33,14 +33,22 @@ public:
   // The holder was interrupted, if a signal ends it: see runner/system/interrupts.h.
   void noteInterrupts() const;
 
+  // Writes again what the last holder had noted, if there was one, because this one has changed
+  // nothing else in the folder. Its own notes then have no effect.
+  void restore() const;
+
 private:
   friend kj::Maybe<RunLock> lockOf(const RunFolder& folder);
   friend kj::Maybe<RunLock> lockIfPossible(const RunFolder& folder);
 
   RunLock(kj::AutoCloseFd fd, bool isOnlyWritten);
 
+  void add(kj::StringPtr lines) const;
+
   kj::AutoCloseFd fd;
   bool isOnlyWritten;  // the file system has no locks
+  kj::String before;   // what the last holder had noted
+  mutable bool isRestored = false;
 };
 
 // Takes the lock of `folder`, and makes the folder if necessary. Null if another process, or

@@ -94,17 +94,13 @@ void requireUnfinished(const LoadedExperiment& loaded, const RunFolder& folder) 
 // finished.
 kj::Maybe<FoundCheckpoint> checkpointOf(
     const LoadedExperiment& loaded, const RunFolder& folder, bool launched) {
-  auto found = newestCheckpoint(folder, loaded.digest.asPtr(), [](kj::String why) { tell(why); });
-  if (found == nullptr) {
-    KJ_IF_MAYBE(why, whyForeign(folder, loaded.digest)) {
-      configs::fail("cannot continue the run in ", folder.path, ": ", *why,
-          ". Continue it with the ",
-          "program and the file that made it, or rename the folder to begin again");
-    }
-    KJ_IF_MAYBE(why, whyUnreadable(folder)) {
-      configs::fail("cannot continue the run in ", folder.path, ": ", *why, ". Make the files of ",
-          "its checkpoints readable, or rename the folder to begin again");
-    }
+  kj::Vector<kj::String> refused;
+  auto found = newestCheckpoint(
+      folder, loaded.digest.asPtr(), [&](kj::String why) { refused.add(kj::mv(why)); });
+  if (found == nullptr) requireContinuable(folder, loaded.digest);
+  for (auto& why: refused) tell(why);
+  if (found == nullptr && refused.size() > 0) {
+    tell(kj::str("no checkpoint of ", folder.path, " can be used, so the run begins again"));
   }
   if (!launched) requireUnfinished(loaded, folder);
   KJ_IF_MAYBE(checkpoint, found) {

@@ -270,6 +270,8 @@ TEST_CASE("a coordinator refuses to resume a run that has finished or is of anot
     ResumableRun run(settings);
     run.train();
     auto events = run.read("events.jsonl"), file = run.read("experiment.toml");
+    // `runner attach` returns the exit code that is noted there.
+    auto lock = run.read(".lock");
     auto resume = [&](kj::StringPtr setting) {
       kj::StringPtr words[] = {
           RESUMABLE, "--role", "coordinator", RESUME, "--folder", run.folder, "--set", setting};
@@ -278,9 +280,48 @@ TEST_CASE("a coordinator refuses to resume a run that has finished or is of anot
     auto cannot = kj::str("cannot continue the run in ", run.folder, ": ");
     checkFailed(resume("train.seed=7"), {cannot, "another experiment"_kj});
     checkFailed(resume(every), {kj::str("the run in ", run.folder, " has already finished")});
+    kj::StringPtr other[] = {"--folder", run.folder, "--set", "train.seed=7"};
+    checkFailed(run.start(other)->wait(), {"has the run of another experiment"});
+    kj::StringPtr same[] = {"--folder", run.folder};
+    CHECK(run.start(same)->wait().exitCode == 0);
     CHECK(run.read("events.jsonl") == events);
     CHECK(run.read("experiment.toml") == file);
+    CHECK(run.read(".lock") == lock);
   }
+}
+
+TEST_CASE("--resume is refused if only another version could use the checkpoints") {
+  ResumableRun run(nullptr);
+  run.trainUntil(SAVED, 3);
+  // The checksum in a manifest is that of its text without the checksum.
+  constexpr kj::StringPtr SCRIPT = R"(
+for manifest in "$0"/checkpoints/step-*/manifest.json; do
+  sed -i -E 's/"format": [0-9]+/"format": 999/; s/"sha256": "[0-9a-f]+"/"sha256": ""/' "$manifest"
+  sum=$(sha256sum <"$manifest")
+  sed -i "s/\"sha256\": \"\"/\"sha256\": \"${sum%% *}\"/" "$manifest"
+done)"_kj;
+  constexpr kj::StringPtr SUMS = "find \"$0\" -type f | sort | xargs sha256sum"_kj;
+  REQUIRE(Command({"sh", "-c", SCRIPT, run.folder}).wait().exitCode == 0);
+  auto before = Command({"sh", "-c", SUMS, run.folder}).wait().output;
+  auto ended = run.start({RESUME})->wait();
+  checkFailed(ended, {"cannot continue the run in ", "has format 999 of program version"});
+  CHECK(Command({"sh", "-c", SUMS, run.folder}).wait().output == before);
+}
+
+TEST_CASE("--resume keeps the checkpoints of a run whose events do not say which run it is") {
+  ResumableRun undisturbed(nullptr);
+  auto unbroken = undisturbed.train();
+  ResumableRun run(nullptr);
+  run.trainUntil(SAVED, 3);
+  auto newest = run.newestCheckpoint();
+  writeFile(kj::str(run.folder, "/events.jsonl"), "");
+  kj::StringPtr words[] = {"--folder", run.folder, RESUME};
+  auto ended = run.start(words)->wait();
+  CHECK(contains(ended.errors, "What was there is kept as checkpoints.refused\n"));
+  CHECK(finished(ended, run.folder).weightsSha256 == unbroken.weightsSha256);
+  auto step = newest.slice(KJ_ASSERT_NONNULL(newest.findLast('/')));
+  auto kept = kj::str(run.folder, "/checkpoints.refused", step, "/manifest.json");
+  CHECK(readFile(kept).size() > 0);
 }
 
 TEST_CASE("--resume with another cluster.instruction_set is refused, and changes nothing") {
