@@ -119,7 +119,7 @@ kj::ArrayPtr<const kj::byte> eachEntry(kj::ArrayPtr<const kj::byte> bytes,
     }
     return *values;
   }
-  configs::fail("it is cut short");
+  configs::fail("it is cut short, or not in the safetensors format");
 }
 
 }  // namespace

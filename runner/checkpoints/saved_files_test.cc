@@ -94,8 +94,9 @@ TEST_CASE("readSavedFiles: anything that is not a checkpoint is refused, with it
   CHECK(contains(complaint("/nowhere"), "cannot find /nowhere: No such file or directory. Name "));
   auto text = kj::str(run.path, "/text");
   tests::writeFile(text, "some text that is long enough");
-  CHECK(complaint(text) ==
-        kj::str(text, " is not a file of weights or of a checkpoint: it is cut short"));
+  CHECK(complaint(text) == kj::str(text,
+                               " is not a file of weights or of a checkpoint: it is cut short, or "
+                               "not in the safetensors format"));
   writeAt(run, 3);
   auto checkpoint = kj::str(run.checkpoints(), "/step-3");
   tests::writeFile(kj::str(checkpoint, "/worker-0.safetensors"), "damaged");

@@ -3,18 +3,19 @@
 #include <errno.h>
 #include <kj/debug.h>
 #include <kj/vector.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
+#include "configs/language/failure.h"
 #include "io/checksum.h"
+#include "io/records/mapped_file.h"
 #include "nn/loops/floats.h"
 #include "runner/system/files.h"
+#include "runner/system/reason.h"
 #include "runner/text/json.h"
 
 namespace runner {
 
 namespace {
-
-constexpr uint64_t FILE_BYTES_MAX = 1ull << 36;
 
 Tensor tensorOf(kj::StringPtr name, kj::String shape, uint64_t size) {
   return {kj::str(name), "F32"_kj, kj::mv(shape), size * sizeof(float)};
@@ -71,13 +72,19 @@ kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPt
 }
 
 kj::Maybe<kj::String> whyNotWeights(kj::StringPtr path, kj::StringPtr sha256) {
-  if (::access(path.cStr(), F_OK) != 0 && errno == ENOENT) return kj::str(path, " is missing");
-  auto text = readWhole(path, FILE_BYTES_MAX);
-  KJ_IF_MAYBE(values, valuesIn(text.asBytes())) {
-    if (io::sha256Hex(*values) == sha256) return nullptr;
-  } else {
-    return kj::str(path, " is cut short");
+  struct stat about;
+  if (::stat(path.cStr(), &about) != 0 && errno == ENOENT) return kj::str(path, " is missing");
+  if (S_ISREG(about.st_mode) && about.st_size == 0) return kj::str(path, " is empty");
+  auto lost = kj::str(path, " can no longer be read: it was cut short, or its disk fails");
+  kj::Array<const kj::byte> bytes;
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { bytes = io::mapFile(path, lost); })) {
+    configs::fail("cannot read ", path, ": ", reasonOf(*e));
   }
+  // The header tells the size of the file, so that a wrong one is not read as a whole.
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { tensorsIn(bytes); })) {
+    return kj::str(path, " is damaged: ", reasonOf(*e));
+  }
+  if (io::sha256Hex(KJ_ASSERT_NONNULL(valuesIn(bytes))) == sha256) return nullptr;
   return kj::str(path, " does not hold the weights that the run has written");
 }
 

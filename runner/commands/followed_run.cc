@@ -50,7 +50,8 @@ bool GrowingFile::isAsBefore(int fd) const {
 kj::String GrowingFile::more() {
   begunAnew = false;
   // A network file system may show other machines' writes only after the file is opened again.
-  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  // Opening a FIFO would wait for its writer.
+  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (raw < 0 && errno == ENOENT) return nullptr;
   if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
   kj::AutoCloseFd fd(raw);

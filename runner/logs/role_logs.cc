@@ -2,12 +2,12 @@
 
 #include <dirent.h>
 #include <kj/common.h>
-#include <stdio.h>
 
 #include "configs/language/printable.h"
 #include "runner/logs/log_lines.h"
 #include "runner/logs/log_styles.h"
 #include "runner/logs/role_names.h"
+#include "runner/text/numbers.h"
 
 namespace runner {
 
@@ -65,12 +65,17 @@ void eachLog(const RunFolder& folder, kj::FunctionParam<void(Role role, uint ind
   if (dir == nullptr) return;  // writing the files will fail too, with a reason
   KJ_DEFER(::closedir(dir));
   while (dirent* entry = ::readdir(dir)) {
+    kj::StringPtr name = entry->d_name;
     for (auto role: {Role::SERVER, Role::WORKER}) {
-      uint index;
-      int length = 0;
-      auto pattern = kj::str(roleWord(role), "-%u.log%n");
-      if (::sscanf(entry->d_name, pattern.cStr(), &index, &length) != 1) continue;
-      if (length > 0 && entry->d_name[length] == '\0') take(role, index);
+      auto begin = kj::str(roleWord(role), "-");
+      constexpr kj::StringPtr END = ".log"_kj;
+      if (!name.startsWith(begin) || !name.endsWith(END)) continue;
+      auto digits = kj::str(name.slice(begin.size(), name.size() - END.size()));
+      KJ_IF_MAYBE(index, parseWhole(digits)) {
+        // Ignores names such as worker-007.log.
+        bool isIndex = *index <= uint(kj::maxValue) && kj::str(*index) == digits;
+        if (isIndex) take(role, uint(*index));
+      }
     }
   }
 }

@@ -90,6 +90,19 @@ TEST_CASE("RoleLogs: each role's file has its lines, and its actions in plain wo
         "worker 1: the job is done, weights sha256=abc\n");
 }
 
+TEST_CASE("RoleLogs: only files with the names of logs are continued") {
+  TestLogs logs("names");
+  for (auto name: {"worker-007.log", "worker- 5.log", "worker--3.log", "worker-99999999999.log",
+           "worker-.log"}) {
+    writeWhole(kj::str(logs.folder.path, "/", name), "somebody's");
+  }
+  logs.logs->reopen();
+  for (auto index: {7u, 5u, 4294967293u, 1215752191u, 0u}) {
+    CAPTURE(index);
+    CHECK(::access(logs.folder.roleLog("worker", index).cStr(), F_OK) != 0);
+  }
+}
+
 TEST_CASE("RoleLogs: control characters of names neither reach a terminal nor begin a line") {
   TestLogs logs("controls");
   logs.append(Role::COORDINATOR, 0, nullptr, [](Event::Builder event) {

@@ -269,7 +269,7 @@ void joinTraces(const Experiment& experiment, const RunFolder& folder, kj::Strin
   file.append(TRACE_BEGIN.asBytes());
   for (auto& part: parts) {
     if (&part != parts.begin()) file.append(",\n"_kj.asBytes());
-    auto text = readWhole(part, FILE_BYTES_MAX);
+    auto text = readRegular(part, FILE_BYTES_MAX);
     // Appends the text without its brackets, which are on separate lines.
     if (text.size() < 5 || !text.startsWith("[\n") || !text.endsWith("\n]\n")) {
       configs::fail(part, " is not the trace of a role; record the run again");

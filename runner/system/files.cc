@@ -133,6 +133,22 @@ kj::Array<kj::String> namesIn(
 // Names the option of this process's command that chooses another folder for a run.
 kj::StringPtr wayToOtherRuns = "choose another folder with --runs"_kj;
 
+// Returns the place of the last newline before `end` in an open file; -1 if there is none.
+off_t lastNewline(int fd, kj::StringPtr path, off_t end) {
+  constexpr off_t BLOCK_BYTES = 64 << 10;
+  char block[BLOCK_BYTES];
+  while (end > 0) {
+    auto begin = kj::max(off_t(0), end - BLOCK_BYTES);
+    // There are fewer bytes if another process has just cut the file.
+    ssize_t n = ::pread(fd, block, end - begin, begin);
+    if (n < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+    auto found = static_cast<const char*>(::memrchr(block, '\n', n));
+    if (found != nullptr) return begin + (found - block);
+    end = begin;
+  }
+  return -1;
+}
+
 bool isFilledFile(kj::StringPtr path) {
   struct stat about;
   return ::stat(path.cStr(), &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0;
@@ -335,26 +351,24 @@ kj::String readWhole(int fd, kj::StringPtr name, uint64_t bytesMax) {
 }
 
 kj::String lastLineOf(kj::StringPtr path) {
+  constexpr off_t LINE_BYTES_MAX = 64 << 20;
   // Opening a FIFO would wait for its writer.
   int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (raw < 0 && errno == ENOENT) return nullptr;
   if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
   kj::AutoCloseFd fd(raw);
-  off_t size = ::lseek(fd, 0, SEEK_END);
-  // Reads twice as much of the file's end each time, until that holds the whole line.
-  for (off_t wanted = 1 << 16;; wanted *= 2) {
-    auto begin = kj::max(off_t(0), size - wanted);
-    auto tail = kj::heapArray<char>(kj::max(off_t(0), size - begin));
-    ssize_t n = ::pread(fd, tail.begin(), tail.size(), begin);
-    if (n < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
-    // There are fewer bytes if another process has just cut the file.
-    size_t end = n;
-    while (end > 0 && tail[end - 1] != '\n') end--;
-    if (end == 0 && begin == 0) return nullptr;
-    size_t first = kj::max(end, size_t(1)) - 1;
-    while (first > 0 && tail[first - 1] != '\n') first--;
-    if (first > 0 || begin == 0) return kj::heapString(tail.begin() + first, end - 1 - first);
+  auto end = lastNewline(fd, path, ::lseek(fd, 0, SEEK_END));
+  if (end <= 0) return nullptr;
+  auto begin = lastNewline(fd, path, end) + 1;
+  if (end - begin > LINE_BYTES_MAX) {
+    configs::fail("the last line of ", path, " is longer than ", LINE_BYTES_MAX,
+        " bytes: is it the right file?");
   }
+  auto line = kj::heapString(end - begin);
+  ssize_t n = ::pread(fd, line.begin(), line.size(), begin);
+  if (n < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+  // There are fewer bytes if another process has just cut the file.
+  return size_t(n) == line.size() ? kj::mv(line) : kj::String();
 }
 
 void syncPath(kj::StringPtr path) {
@@ -396,11 +410,7 @@ void removeTornLine(kj::StringPtr path) {
   kj::AutoCloseFd fd(raw);
   off_t size = ::lseek(fd, 0, SEEK_END);
   if (size < 0) failToWrite(path, errno);
-  off_t whole = size;
-  for (char last; whole > 0; whole--) {
-    if (::pread(fd, &last, 1, whole - 1) != 1) failToWrite(path, errno);
-    if (last == '\n') break;
-  }
+  off_t whole = lastNewline(fd, path, size) + 1;
   if (whole < size && ::ftruncate(fd, whole) != 0) failToWrite(path, errno);
 }
 

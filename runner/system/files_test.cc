@@ -205,6 +205,21 @@ TEST_CASE("foreignFileOf: a page that begins as expected vouches for the files b
   CHECK(KJ_REQUIRE_NONNULL(found()) == page);
 }
 
+TEST_CASE("removeTornLine: removes all that follows the last newline, however long it is") {
+  auto path = kj::str(newFolder(), "/lines");
+  removeTornLine(path);
+  for (size_t size: {0, 1, (64 << 10) - 6, 64 << 10, 200000}) {
+    CAPTURE(size);
+    auto torn = kj::str(kj::repeat('\0', size));
+    tests::writeFile(path, kj::str("whole\n", torn));
+    removeTornLine(path);
+    CHECK(tests::readFile(path) == "whole\n");
+    tests::writeFile(path, torn);
+    removeTornLine(path);
+    CHECK(tests::readFile(path) == "");
+  }
+}
+
 TEST_CASE("lastLineOf: returns the last whole line, however long it is, or nothing") {
   auto path = kj::str(newFolder(), "/lines");
   CHECK(lastLineOf(path) == "");

@@ -2,6 +2,8 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "nn/network/networks.h"
 #include "runner/checkpoints/weights.h"
@@ -62,6 +64,31 @@ TEST_CASE("writeWeights: leaves out class names with which nobody could read the
   CHECK(KJ_REQUIRE_NONNULL(written(folder, graph, values).note("class_names")).size() == 200'019);
   nameClasses(100'000);
   CHECK(written(folder, graph, values).note("class_names") == nullptr);
+}
+
+TEST_CASE("whyNotWeights: names what is wrong with a file, and reads none that is too long") {
+  auto path = kj::str(tests::newFolder(), "/w.safetensors");
+  auto graph = graphWith(10);
+  Values values(graph, 1);
+  CHECK(KJ_REQUIRE_NONNULL(whyNotWeights(path, "")) == kj::str(path, " is missing"));
+  auto write = [&]() {
+    return writeWeights(path, graph, "d", values.parameters, values.statistics);
+  };
+  auto sha256 = write();
+  CHECK((whyNotWeights(path, sha256) == nullptr));
+  values.parameters[3]++;
+  write();
+  CHECK(contains(KJ_REQUIRE_NONNULL(whyNotWeights(path, sha256)), " does not hold the weights"));
+  constexpr off_t TOO_LONG = 1ull << 40;
+  for (off_t size: {off_t(100), TOO_LONG}) {
+    REQUIRE(::truncate(path.cStr(), size) == 0);
+    CHECK(contains(KJ_REQUIRE_NONNULL(whyNotWeights(path, sha256)), " is damaged: "));
+  }
+  REQUIRE(::truncate(path.cStr(), 0) == 0);
+  CHECK(KJ_REQUIRE_NONNULL(whyNotWeights(path, sha256)) == kj::str(path, " is empty"));
+  REQUIRE(::unlink(path.cStr()) == 0);
+  REQUIRE(::mkfifo(path.cStr(), 0600) == 0);
+  CHECK_THROWS_WITH(whyNotWeights(path, sha256), doctest::Contains("it is not a regular file"));
 }
 
 TEST_CASE("Load: reads back each value that was written, into the same place") {
