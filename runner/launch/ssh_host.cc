@@ -25,8 +25,8 @@ namespace {
 // sent again, once.
 //
 // The lock is for several launchers, and for hosts that share the folder: one of them copies, and
-// the others wait. Without locks, each writes a separate tar. The first complete program stays,
-// because mv -T does not replace a folder.
+// the others wait, and write how many bytes of the tar are there. Without locks, each writes a
+// separate tar. The first complete program stays, because mv -T does not replace a folder.
 constexpr kj::StringPtr SCRIPT =
     "h=HASH;"
     "echo;echo \"runner: reached\";"
@@ -39,7 +39,7 @@ constexpr kj::StringPtr SCRIPT =
     "exec 9>>\"$d.lock\";"
     "until flock -n 9 2>/dev/null;do "
     "if [ $? != 1 ];then t=\"$p.$(uname -n).$$.tar\";break;fi;"
-    "echo;echo \"runner: waiting\";sleep 1;"
+    "echo;echo \"runner: waiting $(wc -c 2>/dev/null <\"$t\")\";sleep 1;"
     "done;"
     "damaged=0;copied=0;"
     "until [ $copied = 1 ]||whole;do "
@@ -291,13 +291,14 @@ kj::Promise<void> SshHost::greet() {
   auto next = answers.next().catch_(
       [this](kj::Exception&& e) -> kj::Promise<kj::String> { return failed(reasonOf(e)); });
   return next.then([this](kj::String answer) -> kj::Promise<void> {
-    lastHeard = running.passed();
+    // A host that waits for a copy that makes no progress would wait for ever.
+    if (answer != lastAnswer) lastHeard = running.passed();
     answered = true;
     if (answer == READY) return kj::READY_NOW;
-    if (answer == WAITING && !isWaiting) {
-      isWaiting = true;
+    if (answer.startsWith(WAITING) && !lastAnswer.startsWith(WAITING)) {
       say(kj::str(host.name, " waits while another process copies this program to its folder"));
     }
+    lastAnswer = kj::str(answer);
     if (answer == CHANGED) {
       say(kj::str("the copy of this program on ", host.name,
           " has changed or does not start, so it is copied again"));
@@ -324,6 +325,12 @@ kj::Promise<void> SshHost::late(uint timeout_s) {
   auto look = io.provider->getTimer().afterDelay(rpc::RunningTime::LOOK_INTERVAL);
   return look.then([this, timeout_s]() -> kj::Promise<void> {
     if (running.passed() - lastHeard <= timeout_s * kj::SECONDS) return late(timeout_s);
+    if (lastAnswer.startsWith(WAITING)) {
+      return failed(kj::str("it waits for another process that copies this program to its folder ",
+          "~/.cache/runner/programs, but has copied nothing for ", timeout_s,
+          " s (cluster.start_timeout_s). End that process: `fuser ~/.cache/runner/programs.lock` ",
+          "names it"));
+    }
     return failed(kj::str("it has not answered within ", timeout_s,
         " s; is the machine or the "
         "network overloaded? (cluster.start_timeout_s)"));

@@ -90,7 +90,7 @@ private:
   kj::Vector<kj::String> heard;  // the latest lines, until the host is ready
   bool answered = false;
   bool isReady = false;
-  bool isWaiting = false;       // for another copy of the program
+  kj::String lastAnswer;
   kj::Promise<void> listening;  // to standard error
   HostAnswers answers;
   kj::ForkedPromise<int> whenEnded;

@@ -29,12 +29,14 @@ constexpr const char* IS_AGENT = "SSH_LAUNCHER_TEST_IS_AGENT";
 
 // Host `lost` cannot be reached. Host `mute` accepts the connection, and does not answer. Host
 // `slow` answers as soon as `lost` has failed, and is ready when somebody has opened the FIFO
-// `go_on`.
+// `go_on`. Host `stuck` waits for a copy of the program that does not grow, and says so once more
+// whenever somebody has opened that FIFO.
 constexpr kj::StringPtr SSH = R"(
 while [ "$1" != -- ]; do shift; done
 case $2 in
   lost) exec 9>gate; echo "ssh: connect to host lost port 22: Connection timed out" >&2; exit 255;;
   mute) exec cat >/dev/null;;
+  stuck) while echo; do echo "runner: waiting 5"; cat go_on; done;;
   slow) cat gate; echo; echo "runner: waiting"; cat go_on;;
 esac
 unset SSH_CONNECTION
@@ -144,6 +146,20 @@ TEST_CASE("SshLauncher: waits for a host that answers, and leaves out one that d
   CHECK(contains(lines, "host lost (server 0, worker 0): it does not answer; "));
   CHECK(contains(lines, "host mute: it has not answered. Its roles are started on other hosts"));
   for (auto& group: restart.launcher->groups()) CHECK(group.name.endsWith(" on slow"));
+}
+
+TEST_CASE("SshLauncher: a host that waits for a copy that does not grow is given up") {
+  Restart restart(R"(["stuck"])");
+  kj::String reason;
+  auto prepared = restart.launcher->prepare()
+                      .then([](ListenPlace&&) {}, [&](kj::Exception&& e) { reason = reasonOf(e); })
+                      .eagerlyEvaluate(nullptr);
+  while (restart.said.lines.empty()) restart.io.waitScope.poll();
+  REQUIRE(contains(restart.said.lines[0], "stuck waits while another process copies"));
+  restart.goOn();
+  while (!prepared.poll(restart.io.waitScope)) restart.advance(1 * kj::SECONDS);
+  CHECK(contains(kj::str(reason, kj::strArray(restart.said.lines, "\n")),
+      "has copied nothing for 86400 s (cluster.start_timeout_s)"));
 }
 
 TEST_CASE("SshLauncher: a worker that moves to another host gets the GPUs of its slot there") {
