@@ -2,9 +2,11 @@
 
 #include <kj/map.h>
 #include <kj/vector.h>
+#include <unistd.h>
 
 #include "runner/checkpoints/array_figures.h"
 #include "runner/commands/inspect_command.h"
+#include "runner/logs/run_folder.h"
 #include "runner/system/version.h"
 #include "runner/tables/terminal_table.h"
 #include "runner/text/numbers.h"
@@ -135,7 +137,8 @@ kj::MainFunc DiffCommand::getMain() {
   return kj::MainBuilder(commandLine, VERSION,
       "Shows where A and B differ: which arrays, how many of their values, the index of the first "
       "different value, and the largest difference. A and B are runs (their newest checkpoints, or "
-      "final weights if they have no checkpoint), checkpoints, files of checkpoints, or files of "
+      "the final weights of both if one has no checkpoint), checkpoints, files of checkpoints, or "
+      "files of "
       "weights. If one is a checkpoint and the other a file, the file is compared with that of the "
       "same name in the checkpoint. Arrays of parameters and of statistics are compared key by key "
       "if their folder also holds a file of weights.\n"
@@ -161,8 +164,18 @@ kj::MainFunc DiffCommand::getMain() {
       .build();
 }
 
+void DiffCommand::matchWeights(
+    const SavedFiles& one, kj::StringPtr ofOne, SavedFiles& other, kj::StringPtr ofOther) const {
+  bool areRuns = one.path != ofOne && other.path != ofOther;
+  if (!areRuns || one.checkpoint != nullptr || other.checkpoint == nullptr) return;
+  auto weights = RunFolder{kj::str(ofOther)}.weights();
+  if (::access(weights.cStr(), F_OK) == 0) other = readSavedOrEnd(weights, commandLine);
+}
+
 Validity DiffCommand::compare() {
   auto first = readSavedOrEnd(a, commandLine), second = readSavedOrEnd(b, commandLine);
+  matchWeights(first, a, second, b);
+  matchWeights(second, b, first, a);
   auto found = compareSaved(first, second);
   print(kj::str("A: ", first.path, "\nB: ", second.path, "\n\n"));
   for (auto& sentence: found.sentences) print(kj::str(sentence, "\n"));

@@ -3,6 +3,7 @@
 
 #include <kj/main.h>
 
+#include "runner/checkpoints/saved_files.h"
 #include "runner/commands/option_values.h"
 #include "runner/system/command_line.h"
 
@@ -18,6 +19,10 @@ public:
 
 private:
   Validity compare();
+  // Replaces the checkpoint of `other` by the final weights of its run, if `one` is a run that has
+  // only final weights: the checkpoint is older.
+  void matchWeights(
+      const SavedFiles& one, kj::StringPtr ofOne, SavedFiles& other, kj::StringPtr ofOther) const;
 
   CommandLine& commandLine;
   kj::String a;

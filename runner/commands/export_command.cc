@@ -35,7 +35,7 @@ kj::MainFunc ExportCommand::getMain() {
       .addOptionWithArg({"to"}, KJ_BIND_METHOD(*this, chooseFormat), "FORMAT",
           "onnx: a model of opset 13; torch: a Python script with a PyTorch module")
       .addOptionWithArg({"output"}, textSetter(output, "name a file, e.g. --output network.onnx"),
-          "FILE", "the file to write; an existing file is replaced")
+          "FILE", "the file to write; an earlier export is replaced")
       .addOption({"with-preprocessing"}, flagSetter(options.withPreprocessing),
           "for onnx: the model takes pixels from 0 to 255, and normalises them itself")
       .addOption({"probabilities"}, flagSetter(options.probabilities),
@@ -61,6 +61,9 @@ kj::Maybe<kj::String> ExportCommand::misfit() const {
     return kj::str("name a format: --to ", kj::strArray(formatNames(), " or --to "));
   }
   if (output.size() == 0) return kj::str("name a file: --output FILE");
+  if (output == "-") {
+    return kj::str("an export does not go to standard output: name a file with --output");
+  }
   if (!format->hasOnnxOptions && options.withPreprocessing) {
     return kj::str("--with-preprocessing is for --to onnx; a script has a function preprocess()");
   }

@@ -44,7 +44,8 @@ void Job::tellProgress() {
   }
   tellLauncher([&](Event::Builder event) {
     auto progress = event.initProgress();
-    progress.setEpoch(slowest->epoch);
+    // A worker reports its first steps before its first epoch.
+    progress.setEpoch(kj::max(1u, slowest->epoch));
     progress.setStep(slowest->step);
     progress.setImagesPerS(speed.images_per_s());
     progress.setLoss(sums.meanLoss());
