@@ -7,11 +7,15 @@ namespace runner {
 kj::Promise<void> Meeting::join(
     uint rank, uint newEpoch, uint64_t newStep, MeetingPoint newPlace, Contribution contribution) {
   auto& mine = places[rank];
-  if (present == 0) {
+  if (present == 0 && mine.isMember) {
+    auto count = contribution.statistics.size();
+    bool isSame = epoch == newEpoch && step == newStep && place == newPlace && statistics == count;
+    // Parts of a validation whose workers have left: see leave().
+    if (!isSame) dropContributions();
     epoch = newEpoch;
     step = newStep;
     place = newPlace;
-    statistics = contribution.statistics.size();
+    statistics = count;
   }
   KJ_REQUIRE(mine.isMember && !full && epoch == newEpoch && step == newStep && place == newPlace &&
                  mine.contribution == nullptr,
@@ -32,8 +36,12 @@ bool Meeting::closeIfFull() {
   if (full || present == 0 || present < members) return false;
   full = true;
   add();
-  for (auto& each: places) each.contribution = nullptr;
+  dropContributions();
   return true;
+}
+
+void Meeting::dropContributions() {
+  for (auto& each: places) each.contribution = nullptr;
 }
 
 void Meeting::add() {

@@ -66,8 +66,8 @@ public:
   void end();
 
   // Worker `rank` is no longer a member. Its contribution to a meeting that is not full does not
-  // count, unless it is a finished part of the validation. Returns whether the meeting became full
-  // because the worker has left.
+  // count, unless it is a finished part of the validation and the others meet there, too. Returns
+  // whether the meeting became full because the worker has left.
   bool leave(uint rank);
   // Worker `rank` is a member from the next meeting on.
   void enter(uint rank);
@@ -81,6 +81,7 @@ private:
   };
 
   bool closeIfFull();
+  void dropContributions();
   void add();
   // Returns how many ranks below `rank` have a part of the validation.
   uint partsBelow(uint rank) const;

@@ -82,6 +82,33 @@ TEST_CASE("Meeting: parts that are validated again because a worker was lost cou
   CHECK(confusionOf(meeting) == "0>0:5 1>1:4 ");
 }
 
+TEST_CASE("Meeting: the part of a worker that has left counts for its own validation only") {
+  kj::EventLoop loop;
+  kj::WaitScope scope(loop);
+  for (bool isSame: {true, false}) {
+    CAPTURE(isSame);
+    Meeting meeting(3);
+    auto lost = meeting.join(0, 1, 10, MeetingPoint::VALIDATED, contribution(1, 8, 5))
+                    .eagerlyEvaluate([](kj::Exception&&) {});
+    CHECK_FALSE(meeting.leave(0));
+    // A worker that has left does not change what the others meet for.
+    CHECK_THROWS(meeting.join(0, 2, 20, MeetingPoint::TRAINED, contribution(1, 1, 0)));
+    auto next = [&](uint rank) {
+      if (isSame) {
+        return meeting.join(rank, 1, 10, MeetingPoint::VALIDATED, contribution(1, 4, 5));
+      }
+      Contribution more{{.images = 4}, kj::heapArray<float>(1000)};
+      for (auto& value: more.statistics) value = 1;
+      return meeting.join(rank, 1, 10, MeetingPoint::SAVED, kj::mv(more));
+    };
+    auto a = next(1), b = next(2);
+    REQUIRE(meeting.isFull());
+    auto outcome = meeting.outcomeOf(1);
+    CHECK(outcome.sums.images == (isSame ? 16 : 8));
+    CHECK(outcome.statistics.size() == (isSame ? 1 : 1000));
+  }
+}
+
 TEST_CASE("Meeting: refuses workers at another point of the run, and one that has already joined") {
   kj::EventLoop loop;
   kj::WaitScope scope(loop);
