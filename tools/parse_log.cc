@@ -10,6 +10,7 @@
 #include "runner/system/command_line.h"
 #include "runner/system/files.h"
 #include "runner/text/numbers.h"
+#include "tools/logs/epoch_lines.h"
 #include "tools/logs/log_table.h"
 #include "tools/results/folder.h"
 #include "tools/results/index.h"
@@ -244,7 +245,12 @@ private:
   }
 
   // Prints which parts of a log's table are missing.
-  void tellMissing(const LogTable& table, kj::StringPtr name) {
+  void tellMissing(const LogTable& table, kj::StringPtr log, kj::StringPtr name) {
+    auto unreadable = unreadableLinesIn(log);
+    if (unreadable.count > 0) {
+      commandLine.warning(kj::str(name, ": left out ", runner::counted(unreadable.count, "line"),
+          " whose number cannot be read; the first is line ", unreadable.first));
+    }
     KJ_SWITCH_ONEOF(table) {
       KJ_CASE_ONEOF(epochs, EpochLogTable) {
         if (epochs.absent.size() > 0) commandLine.warning(epochs.absent);
@@ -268,7 +274,7 @@ private:
           kj::str(name, " ends in the middle of a line. Its last number may be cut off"));
     }
     auto table = readLogTable(log, name, options);
-    tellMissing(table, name);
+    tellMissing(table, log, name);
     auto text = textOf(table);
     if (columns.size() == 1 && columns[0] == PAGE) {
       if (!table.is<EpochLogTable>()) {

@@ -24,32 +24,70 @@ bool readValue(LineText rest, double& value) {
   return false;
 }
 
+// What follows `Epoch[4] `.
+enum class Content { FIGURE, UNREADABLE_FIGURE, OTHER };
+
+Content figureIn(LineText rest, LogLine& line) {
+  return readValue(rest, line.value) ? Content::FIGURE : Content::UNREADABLE_FIGURE;
+}
+
 // Reads the text after `Epoch[4] `. Fills in all of `line` except epoch, rank and number.
-bool readContent(LineText rest, LogLine& line) {
+Content readContent(LineText rest, LogLine& line) {
+  line.metric = nullptr;
   if (take(rest, "Time cost=")) {
     line.kind = LogLineKind::TIME;
-    return readValue(rest, line.value);
+    return figureIn(rest, line);
   }
   if (take(rest, "Batch [")) {
     line.kind = LogLineKind::SPEED;
     // `[50]`, or the range `[0-50]` of MXNet 1.5 and later.
-    if (takeCount(rest) == nullptr) return false;
-    if (take(rest, "-") && takeCount(rest) == nullptr) return false;
+    if (takeCount(rest) == nullptr) return Content::OTHER;
+    if (take(rest, "-") && takeCount(rest) == nullptr) return Content::OTHER;
     // In a log that was pasted into a page, a tab may have become spaces.
-    return take(rest, "]") && takeGap(rest) && take(rest, "Speed: ") && readValue(rest, line.value);
+    bool isSpeed = take(rest, "]") && takeGap(rest) && take(rest, "Speed: ");
+    return isSpeed ? figureIn(rest, line) : Content::OTHER;
   }
   if (take(rest, "Train-")) {
     line.kind = LogLineKind::TRAIN;
   } else if (take(rest, "Validation-")) {
     line.kind = LogLineKind::VALIDATION;
   } else {
-    return false;
+    return Content::OTHER;
   }
   auto equals =
       static_cast<const char*>(memchr(rest.begin(), '=', kj::min(rest.size(), METRIC_BYTES_MAX)));
-  if (equals == nullptr || equals == rest.begin()) return false;
+  if (equals == nullptr || equals == rest.begin()) return Content::OTHER;
   line.metric = kj::arrayPtr(rest.begin(), equals);
-  return readValue(kj::arrayPtr(equals + 1, rest.end()), line.value);
+  auto content = figureIn(kj::arrayPtr(equals + 1, rest.end()), line);
+  // A sentence of somebody else is no figure.
+  bool isName = memchr(line.metric.begin(), ' ', line.metric.size()) == nullptr;
+  return content == Content::FIGURE || isName ? content : Content::OTHER;
+}
+
+// Reads a line. Fills in `line` if the result is FIGURE.
+Content readLine(LineText text, LogLine& line) {
+  auto result = Content::OTHER;
+  // Searches from bracket to bracket, in one pass, however long the line is.
+  const char* position = text.begin();
+  while (auto bracket = static_cast<const char*>(memchr(position, '[', text.end() - position))) {
+    position = bracket + 1;
+    auto word = kj::arrayPtr(text.begin(), bracket);
+    auto rest = kj::arrayPtr(position, text.end());
+    if (endsWith(word, "Node")) {
+      KJ_IF_MAYBE(rank, takeCount(rest)) {
+        if (startsWith(rest, "] ")) line.rank = *rank;
+      }
+    } else if (endsWith(word, "Epoch") || endsWith(word, "Iteration") || endsWith(word, "Iter")) {
+      KJ_IF_MAYBE(epoch, takeCount(rest)) {
+        line.epoch = *epoch;
+        if (!take(rest, "] ")) continue;
+        auto content = readContent(rest, line);
+        if (content != Content::OTHER) result = content;
+        if (content == Content::FIGURE) break;
+      }
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -65,24 +103,19 @@ bool isCalled(kj::ArrayPtr<const char> metric, kj::StringPtr name) {
 kj::Maybe<LogLine> readLogLine(LineText text, uint64_t number) {
   LogLine line{};
   line.number = number;
-  // Searches from bracket to bracket, in one pass, however long the line is.
-  const char* position = text.begin();
-  while (auto bracket = static_cast<const char*>(memchr(position, '[', text.end() - position))) {
-    position = bracket + 1;
-    auto word = kj::arrayPtr(text.begin(), bracket);
-    auto rest = kj::arrayPtr(position, text.end());
-    if (endsWith(word, "Node")) {
-      KJ_IF_MAYBE(rank, takeCount(rest)) {
-        if (startsWith(rest, "] ")) line.rank = *rank;
-      }
-    } else if (endsWith(word, "Epoch") || endsWith(word, "Iteration") || endsWith(word, "Iter")) {
-      KJ_IF_MAYBE(epoch, takeCount(rest)) {
-        line.epoch = *epoch;
-        if (take(rest, "] ") && readContent(rest, line)) return line;
-      }
-    }
-  }
-  return nullptr;
+  if (readLine(text, line) != Content::FIGURE) return nullptr;
+  return line;
+}
+
+UnreadableLines unreadableLinesIn(LineText log) {
+  UnreadableLines found;
+  eachLine(log, [&](LineText text, uint64_t number) {
+    LogLine ignored{};
+    if (readLine(text, ignored) != Content::UNREADABLE_FIGURE) return;
+    if (found.count == 0) found.first = number;
+    found.count++;
+  });
+  return found;
 }
 
 kj::Vector<LogLine> readLogLines(LineText log) {

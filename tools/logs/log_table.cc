@@ -5,6 +5,7 @@
 
 #include "configs/language/failure.h"
 #include "tools/logs/epoch_lines.h"
+#include "tools/logs/line_text.h"
 
 namespace tools {
 namespace {
@@ -103,6 +104,13 @@ bool areOnlySpeeds(kj::ArrayPtr<const LogLine> lines) {
 
 LogTable readLogTable(
     kj::ArrayPtr<const char> log, kj::StringPtr name, const TableOptions& options) {
+  constexpr kj::StringPtr UTF16_BEGINNINGS[] = {"\xff\xfe"_kj, "\xfe\xff"_kj};
+  for (auto begin: UTF16_BEGINNINGS) {
+    if (startsWith(log, begin)) {
+      configs::fail(name, " is UTF-16 text, as `>` in PowerShell writes it: convert it with ",
+          "`iconv -f UTF-16 -t UTF-8`");
+    }
+  }
   auto steps = readStepLines(log);
   bool choosesOfEpochs = options.epochs.size() > 0 || options.run != nullptr ||
                          options.metrics.size() > 0 || options.combine != Combine::MEAN;

@@ -31,6 +31,13 @@ TEST_CASE("readLogTable: the lines in a log decide which table it has") {
   CHECK(complaint("").startsWith("no epoch lines found in x.log"));
 }
 
+TEST_CASE("readLogTable: names UTF-16 as the cause") {
+  CHECK_THROWS_WITH(readLogTable("\xff\xfe"
+                                 "E\0p\0"_kj.asArray(),
+                        "x.log", {}),
+      doctest::Contains("x.log is UTF-16 text"));
+}
+
 TEST_CASE("readLogTable: refuses a log with lines of two styles") {
   CHECK(complaint(kj::str("hello\n", AWS, EPOCH)) ==
         "x.log contains lines of two styles: line 3 has style mxnet, and line 2 has style tf_aws. "
