@@ -391,14 +391,18 @@ RunFolder RunCommand::chooseFolder(LoadedRuns& all) {
 }
 
 void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder, Course& course) {
+  kj::Maybe<RunLock> lock;
   if (options.resumes) {
     // Taking the lock also removes the record of how the run ended before, because it is waiting
     // now.
-    if (lockIfPossible(folder) == nullptr) refuseHeldRun(folder);
+    lock = lockIfPossible(folder);
+    if (lock == nullptr) refuseHeldRun(folder);
+    // Another command may have submitted the run since chooseFolder().
+    refuseQueued(folder, course.io);
     forgetSlurmJob(folder);
   }
   OutputThread outputThread;
-  runInQueue(loaded, folder, detach, course, commandLine);
+  runInQueue(loaded, folder, kj::mv(lock), detach, course, commandLine);
 }
 
 kj::Maybe<RunLock> RunCommand::takeLock(const RunFolder& folder, bool isOfSweep,

@@ -14,11 +14,16 @@
 namespace runner {
 
 void refuseQueued(const RunFolder& folder) {
-  if (!isHeld(folder) && !isQueued(folder)) return;
+  bool hasNone = slurmJobOf(folder) == nullptr || (!isHeld(folder) && !isQueued(folder));
+  if (hasNone) return;
+  kj::UnixEventPort::captureChildExit();
+  auto io = kj::setupAsyncIo();
+  refuseQueued(folder, io);
+}
+
+void refuseQueued(const RunFolder& folder, kj::AsyncIoContext& io) {
   KJ_IF_MAYBE(id, slurmJobOf(folder)) {
     if (isOwnSlurmJob(*id)) return;
-    kj::UnixEventPort::captureChildExit();
-    auto io = kj::setupAsyncIo();
     SlurmQueue queue(io);
     KJ_IF_MAYBE(known, queue.look(kj::arrayPtr(&*id, 1)).wait(io.waitScope)) {
       for (auto& job: *known) {
@@ -37,8 +42,8 @@ void refuseQueued(const RunFolder& folder) {
   }
 }
 
-void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool detach,
-    Course& course, CommandLine& commandLine) {
+void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, kj::Maybe<RunLock> lock,
+    bool detach, Course& course, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   writeWhole(folder.experiment(), loaded.resolved);
   auto script = kj::str(folder.path, "/slurm.sh");
@@ -50,6 +55,7 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool de
                           job = kj::mv(id);
                           return queue.noteOrCancel(job, kj::arrayPtr(&folder, 1));
                         })
+                        .then([&]() { lock = nullptr; })
                         .fork();
   auto cancel = [&]() {
     tell("cancelling the job. Another Ctrl-C does not wait for its end");
@@ -67,6 +73,7 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool de
     isSubmitted = course.endsUninterrupted(submission.addBranch(), [](kj::StringPtr) {});
   });
   KJ_IF_MAYBE(e, refused) {
+    lock = nullptr;
     // `runner attach` looks for this lock.
     kj::runCatchingExceptions(
         [&]() { HeldRunFolder({kj::str(folder.path)}).lock.noteExit(RUN_FAILED); });

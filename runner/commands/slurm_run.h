@@ -4,6 +4,7 @@
 #include "runner/commands/course.h"
 #include "runner/experiment/experiment.h"
 #include "runner/logs/run_folder.h"
+#include "runner/logs/run_lock.h"
 #include "runner/system/command_line.h"
 
 namespace runner {
@@ -13,11 +14,14 @@ namespace runner {
 // and before the lock of `folder` is taken, because taking the lock removes the record of how the
 // run ended before.
 void refuseQueued(const RunFolder& folder);
+// Does the same with an event loop that exists already.
+void refuseQueued(const RunFolder& folder, kj::AsyncIoContext& io);
 
-// Submits the run, which will work in `folder`. Then follows it to its end, and ends the process
+// Submits the run, which will work in `folder`, and then drops `lock`, the lock of that folder if
+// it is not new: the job takes it. Then follows it to its end, and ends the process
 // with its exit code. An interrupt cancels the job. With `detach`, ends the process right after
 // the submission.
-[[noreturn]] void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, bool detach,
-    Course& course, CommandLine& commandLine);
+[[noreturn]] void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder,
+    kj::Maybe<RunLock> lock, bool detach, Course& course, CommandLine& commandLine);
 
 }  // namespace runner

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "configs/language/failure.h"
 #include "runner/logs/run_lock.h"
 #include "runner/logs/run_record.h"
@@ -182,8 +184,17 @@ kj::Promise<kj::String> SlurmQueue::submit(kj::StringPtr path) {
     if (said->exitCode != 0 || said->output.empty()) {
       configs::fail("Slurm does not take the job: ", reasonIn(said->errors));
     }
-    auto& line = said->output[0];
-    return kj::heapString(line.slice(0, line.findFirst(';').orDefault(line.size())));
+    // A site's own sbatch may print other lines first.
+    auto& line = said->output.back();
+    auto id = kj::heapString(line.slice(0, line.findFirst(';').orDefault(line.size())));
+    bool isNumber = id.size() > 0 &&
+                    std::all_of(id.begin(), id.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!isNumber) {
+      configs::fail(
+          "sbatch has not printed the number of the job, but: ", kj::strArray(said->output, "; "),
+          ". See `squeue` for the job, and cancel it with ", "`scancel`");
+    }
+    return id;
   });
 }
 

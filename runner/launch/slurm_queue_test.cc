@@ -111,6 +111,12 @@ TEST_CASE("SlurmQueue: submits a script, and passes on why Slurm refuses it") {
   auto refused = kj::runCatchingExceptions([&]() { queue.submit("x.sh").wait(io.waitScope); });
   CHECK(reasonOf(KJ_REQUIRE_NONNULL(refused)) ==
         "Slurm does not take the job: Batch job submission failed: No room");
+  commands.add("sbatch", "echo 'Welcome to cluster'; echo 77");
+  CHECK(queue.submit("x.sh").wait(io.waitScope) == "77");
+  commands.add("sbatch", "echo 'Submitted batch job 77'");
+  CHECK_THROWS_WITH(queue.submit("x.sh").wait(io.waitScope),
+      doctest::Contains(
+          "sbatch has not printed the number of the job, but: Submitted batch job 77. See "));
 }
 
 TEST_CASE("SlurmQueue: writes the ids of a job's tasks into the folders of their runs") {

@@ -46,13 +46,12 @@ SweepArray::SweepArray(const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoCon
 
 kj::Promise<kj::Array<RunRecord>> SweepArray::run() {
   folders.writeOrder();
-  kj::Vector<kj::String> earlier;
   for (size_t index: kj::indices(all.runs)) {
     KJ_IF_MAYBE(job, slurmJobOf(folders.folderOf(index))) earlier.add(kj::mv(*job));
   }
   kj::Promise<kj::Maybe<SlurmQueue::Jobs>> asked = kj::Maybe<SlurmQueue::Jobs>(SlurmQueue::Jobs());
   if (!earlier.empty()) asked = queue.look(earlier);
-  return asked.attach(kj::mv(earlier))
+  return asked
       .then([this](kj::Maybe<SlurmQueue::Jobs>&& queued) {
         KJ_IF_MAYBE(known, queued) {
           auto own = kj::heap(kj::mv(*known));
@@ -64,6 +63,7 @@ kj::Promise<kj::Array<RunRecord>> SweepArray::run() {
             "known. Run this command on a machine with Slurm's commands");
       })
       .then([this]() {
+        earlier.clear();
         submission = submit().fork();
         return submission.addBranch();
       })
@@ -225,6 +225,9 @@ kj::Promise<void> SweepArray::cancel() {
   progress.clear();
   // Without its number, a job could not be cancelled.
   return submission.addBranch().then([this]() -> kj::Promise<void> {
+    // Until Slurm has answered, it is not known which of these are over.
+    for (auto& job: earlier) jobs.add(kj::mv(job));
+    earlier.clear();
     if (jobs.empty()) return kj::READY_NOW;
     return queue.cancel(jobs.releaseAsArray());
   });

@@ -60,7 +60,9 @@ private:
   };
   kj::Vector<Followed> followed;
   kj::Vector<kj::String> jobs;  // numbers of all jobs that this object follows
-  uint toDo = 0;                // how many runs earlier calls had not finished
+  kj::Vector<kj::String>
+      earlier;    // of all jobs of earlier calls, until Slurm has told their states
+  uint toDo = 0;  // how many runs earlier calls had not finished
   uint failed = 0;
   bool hasAnswer = true;  // whether Slurm has answered
   // Continues when the promise of run() is dropped.
