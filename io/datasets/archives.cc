@@ -26,6 +26,8 @@ namespace {
 // How many bytes libarchive reads at a time: enough for good speed on a network disk.
 constexpr size_t BLOCK_BYTES = size_t(1) << 20;
 
+constexpr kj::StringPtr GET_AGAIN = "The file may be incomplete: get it again"_kj;
+
 // An entry of an archive.
 struct ArchiveEntry {
   unsigned type;               // AE_IFREG, …; 0 if the archive does not say
@@ -42,8 +44,9 @@ public:
   // A tar, an archive of any format, or any compressed file, as an archive of one file.
   enum class Content { TAR, MEMBERS, RAW };
 
-  Archive(kj::StringPtr path, Content content)
-      : path(kj::str(path)), content(content), handle(archive_read_new()) {
+  // `wayOut` is the advice about a damaged file. It ends the messages.
+  Archive(kj::StringPtr path, Content content, kj::StringPtr wayOut = GET_AGAIN)
+      : path(kj::str(path)), content(content), wayOut(kj::str(wayOut)), handle(archive_read_new()) {
     KJ_REQUIRE(handle != nullptr, "libarchive cannot start");
     archive_read_support_filter_all(handle);
     if (content == Content::RAW) {
@@ -61,9 +64,10 @@ public:
     if (fd < 0) configs::fail("cannot open ", path, ": ", strerror(errno));
     file = kj::AutoCloseFd(fd);
     if (archive_read_open_fd(handle, file, BLOCK_BYTES) != ARCHIVE_OK) {
-      configs::fail("cannot open ", path, ": ", cause(),
-          isNamedAsArchive(path) ? ". The file may be incomplete: get it again"
-                                 : ". Name a folder, or an archive that can be read");
+      // A compressed file may have any name.
+      bool isDamaged = content == Content::RAW || isNamedAsArchive(path);
+      configs::fail("cannot open ", path, ": ", cause(), ". ",
+          isDamaged ? wayOut : "Name a folder, or an archive that can be read"_kj);
     }
   }
   ~Archive() noexcept(false) { archive_read_free(handle); }
@@ -85,8 +89,7 @@ public:
     // A warning is about an attribute: about the name, which is null then, or about one that we do
     // not use.
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
-      configs::fail(
-          "cannot read ", path, ": ", cause(), ". The file may be incomplete: get it again");
+      configs::fail("cannot read ", path, ": ", cause(), ". ", wayOut);
     }
     isEncrypted = archive_entry_is_data_encrypted(entry) != 0;
     auto size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
@@ -120,8 +123,7 @@ public:
       if (!isFull) bytes.resize(bytes.capacity());
       auto n = isFull ? archive_read_data(handle, more, sizeof(more))
                       : archive_read_data(handle, &bytes[before], bytes.size() - before);
-      if (n < 0)
-        configs::fail("cannot be read: ", cause(), ". The file may be incomplete: get it again");
+      if (n < 0) configs::fail("cannot be read: ", cause(), ". ", wayOut);
       if (!isFull) bytes.resize(before + n);
       if (n == 0) return bytes.releaseAsArray();
       if (before + n > bytesMax) refuse();
@@ -150,6 +152,7 @@ private:
 
   kj::String path;
   Content content;
+  kj::String wayOut;
   bool checked = false;
   bool isEncrypted = false;  // the entry
   kj::AutoCloseFd file;
@@ -508,8 +511,8 @@ kj::String withoutArchiveEnding(kj::StringPtr path) {
   return kj::str(path);
 }
 
-kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax) {
-  Archive archive(path, Archive::Content::RAW);
+kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax, kj::StringPtr wayOut) {
+  Archive archive(path, Archive::Content::RAW, wayOut.size() > 0 ? wayOut : GET_AGAIN);
   if (archive.next() == nullptr) return nullptr;
   auto bytes = about(path, [&]() { return archive.read(0, bytesMax); });
   // libarchive does not check the checksum of a gzip file.

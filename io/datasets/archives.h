@@ -65,7 +65,8 @@ bool isNamedAsArchive(kj::StringPtr path);
 kj::String withoutArchiveEnding(kj::StringPtr path);
 
 // Returns a file's whole content, unpacked if it is compressed (gzip, xz, bzip2, zstd). Throws if
-// it cannot be read or is larger than `bytesMax`.
-kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax);
+// it cannot be read or is larger than `bytesMax`. `wayOut` is the advice about a damaged file (for
+// a gzip file, only if it cannot be unpacked); empty: get it again.
+kj::Array<kj::byte> readUnpacked(kj::StringPtr path, size_t bytesMax, kj::StringPtr wayOut = "");
 
 }  // namespace io

@@ -301,6 +301,17 @@ TEST_CASE("readUnpacked: unpacks a compressed file, and leaves another file as i
   damaged[damaged.size() - 8] ^= 1;
   auto path = scratch.write("y.gz", damaged);
   CHECK(thrownBy([&]() { readUnpacked(path, 100); }).startsWith(kj::str("cannot read ", path)));
+  // Any other damage gives the advice that the caller chooses. No name of a compressed file makes
+  // it advice about folders and archives.
+  auto xz = scratch.path("x.log.xz");
+  writeArchive(xz, archive_write_add_filter_xz, archive_write_set_format_raw, names);
+  auto cut = scratch.write("cut.log.xz", readFile(xz, 1000).slice(0, 30));
+  auto usual = thrownBy([&]() { readUnpacked(cut, 100); });
+  CHECK(tests::contains(usual, cut));
+  CHECK(usual.endsWith(". The file may be incomplete: get it again"));
+  auto chosen = thrownBy([&]() { readUnpacked(cut, 100, "Keep it again"); });
+  CHECK(tests::contains(chosen, cut));
+  CHECK(chosen.endsWith(". Keep it again"));
   auto plain = scratch.write("plain", kj::StringPtr("other").asBytes());
   CHECK(kj::heapString(readUnpacked(plain, 100).asChars()) == "other");
   CHECK(readUnpacked(scratch.write("empty", nullptr), 100).size() == 0);

@@ -132,6 +132,9 @@ TEST_CASE(
   auto damaged = copy.run();
   CHECK(damaged.exitCode == 2);
   CHECK(damaged.errors.startsWith(kj::str("error: cannot open ", log)));
+  CHECK(damaged.errors.endsWith(
+      ". The kept log is cut short or damaged: remove it, and keep the log again with "
+      "tools/keep_log.py\n"));
 
   writeFile(log, "Epoch[0] Train-accuracy=0.5\n");
   auto unpacked = copy.run();

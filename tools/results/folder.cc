@@ -46,7 +46,9 @@ kj::Array<KeptLog> readLogs(kj::StringPtr folder) {
       configs::fail(
           path, " is not an xz file. Keep logs with tools/keep_log.py, or pack it with xz");
     }
-    auto bytes = io::readUnpacked(path, LOG_BYTES_MAX);
+    auto bytes = io::readUnpacked(path, LOG_BYTES_MAX,
+        "The kept log is cut short or damaged: remove it, and keep the log again with "
+        "tools/keep_log.py");
     logs.add(KeptLog{kj::heapString(file.slice(0, file.size() - LOG_ENDING.size())),
         kj::heapString(bytes.asChars())});
   }
