@@ -244,13 +244,15 @@ private:
     return true;
   }
 
-  // Prints which parts of a log's table are missing.
-  void tellMissing(const LogTable& table, kj::StringPtr log, kj::StringPtr name) {
+  // Prints how many lines of a log are left out because they cannot be read.
+  void tellUnreadable(kj::StringPtr log, kj::StringPtr name) {
     auto unreadable = unreadableLinesIn(log);
-    if (unreadable.count > 0) {
-      commandLine.warning(kj::str(name, ": left out ", runner::counted(unreadable.count, "line"),
-          " whose number cannot be read; the first is line ", unreadable.first));
-    }
+    if (unreadable.count == 0) return;
+    commandLine.warning(kj::str(name, ": left out ", describe(unreadable)));
+  }
+
+  // Prints which parts of a log's table are missing.
+  void tellMissing(const LogTable& table, kj::StringPtr name) {
     KJ_SWITCH_ONEOF(table) {
       KJ_CASE_ONEOF(epochs, EpochLogTable) {
         if (epochs.absent.size() > 0) commandLine.warning(epochs.absent);
@@ -273,8 +275,9 @@ private:
       commandLine.warning(
           kj::str(name, " ends in the middle of a line. Its last number may be cut off"));
     }
+    tellUnreadable(log, name);
     auto table = readLogTable(log, name, options);
-    tellMissing(table, log, name);
+    tellMissing(table, name);
     auto text = textOf(table);
     if (columns.size() == 1 && columns[0] == PAGE) {
       if (!table.is<EpochLogTable>()) {

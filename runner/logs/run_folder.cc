@@ -227,7 +227,7 @@ kj::Vector<kj::String> writtenIn(const RunFolder& folder) {
 
 kj::Maybe<kj::String> setResultsAside(const RunFolder& folder) {
   kj::Vector<kj::String> names;
-  for (auto& path: {folder.checkpoints(), folder.weights(), folder.best()}) {
+  for (auto& path: {folder.checkpoints(), folder.weights(), folder.best(), folder.averaged()}) {
     if (::access(path.cStr(), F_OK) != 0) continue;
     auto aside = kj::str(path, ".refused");
     for (uint i = 2; ::access(aside.cStr(), F_OK) == 0; i++) aside = kj::str(path, ".refused-", i);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runner/text/numbers.h"
 #include "tools/logs/line_text.h"
 
 namespace tools {
@@ -116,6 +117,11 @@ UnreadableLines unreadableLinesIn(LineText log) {
     found.count++;
   });
   return found;
+}
+
+kj::String describe(const UnreadableLines& lines) {
+  return kj::str(runner::counted(lines.count, "line"),
+      " whose number cannot be read; the first is line ", lines.first);
 }
 
 kj::Vector<LogLine> readLogLines(LineText log) {

@@ -51,6 +51,8 @@ struct UnreadableLines {
   uint64_t first = 0;  // the number of the first one in the file, from 1
 };
 UnreadableLines unreadableLinesIn(kj::ArrayPtr<const char> log);
+// Returns them in words: "2 lines whose number cannot be read; the first is line 7".
+kj::String describe(const UnreadableLines& lines);
 
 // Returns all recognised lines of `log`, in the file's order. `log` must outlive the result.
 kj::Vector<LogLine> readLogLines(kj::ArrayPtr<const char> log);

@@ -4,6 +4,7 @@
 #include <kj/vector.h>
 
 #include "configs/language/failure.h"
+#include "tools/logs/epoch_lines.h"
 #include "tools/results/tables.h"
 
 namespace tools {
@@ -151,6 +152,10 @@ RunFigures readFigures(const IndexedRun& run, Combine combine, kj::ArrayPtr<cons
     TableOptions options;
     options.combine = combine;
     options.otherRuns = "Keep each run in a separate log";
+    auto unreadable = unreadableLinesIn(log.text);
+    if (unreadable.count > 0) {
+      configs::fail(log.name, " has ", describe(unreadable), ". Keep a log without such lines.");
+    }
     RunFigures figures{run, readLogTable(log.text, log.name, options)};
     if (figures.table.is<SpeedTable>()) {
       configs::fail(log.name, " has only speed lines, and the page has no table for them.");

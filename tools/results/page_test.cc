@@ -299,6 +299,16 @@ rows = [
         "| a | here | 1 | 1 | 10 | local | 12.0 | 100 | 3.0 | 500 |\n\n"_kj);
 }
 
+TEST_CASE("ResultsPage: refuses a log with a figure that cannot be read") {
+  Read read(kj::str(HEAD, ONE_RUN), {"a"});
+  KeptLog kept{kj::str("a"), kj::str("Epoch[0] Train-accuracy=0.5\nEpoch[1] Train-accuracy=0,5\n")};
+  auto exception = KJ_REQUIRE_NONNULL(kj::runCatchingExceptions(
+      [&]() { readPage("PAGE.md", PLACE, read.index, kj::arrayPtr(&kept, 1)); }));
+  CHECK(exception.getDescription() ==
+        "a has 1 line whose number cannot be read; the first is line 2. Keep a log without such "
+        "lines."_kj);
+}
+
 TEST_CASE("ResultsPage: refuses a published figure that no table shows") {
   auto failure = [](kj::StringPtr log, kj::StringPtr rows) {
     auto published = kj::str("published = { source = \"x\", rows = [", rows, "] }\n");
