@@ -30,7 +30,7 @@ void warn(kj::StringPtr sentence) {
 }
 
 void writeWarningsWith(void (*write)(kj::String line)) {
-  writer = write == nullptr ? &writeNow : write;
+  writer = write;
 }
 
 }  // namespace configs

@@ -11,7 +11,6 @@ namespace configs {
 void warn(kj::StringPtr sentence);
 
 // From now on, warn() passes its line to `write`, which is called by any thread and must not throw.
-// With nullptr, warn() writes to stderr itself again, and waits while nobody reads that.
 void writeWarningsWith(void (*write)(kj::String line));
 
 }  // namespace configs

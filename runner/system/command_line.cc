@@ -13,6 +13,7 @@
 
 #include "configs/language/diagnostics.h"
 #include "configs/language/printable.h"
+#include "configs/language/warning.h"
 #include "runner/system/output.h"
 #include "runner/system/own_program.h"
 #include "runner/system/reason.h"
@@ -166,6 +167,7 @@ void CommandLine::run(kj::MainFunc main, int argc, char* argv[], int disconnecte
   // The same is true of a file that grows beyond the limit of `ulimit -f`. Roles inherit both
   // settings.
   ::signal(SIGXFSZ, SIG_IGN);
+  configs::writeWarningsWith([](kj::String line) { writeQuietly(STDERR_FILENO, kj::mv(line)); });
   forgetForeignFolder();
   auto words = wordsForKj(kj::arrayPtr(argv, argc).slice(argc > 0 ? 1 : 0, argc));
   auto params = KJ_MAP(word, words)->kj::StringPtr {

@@ -149,6 +149,12 @@ off_t lastNewline(int fd, kj::StringPtr path, off_t end) {
   return -1;
 }
 
+// Whether write() would not wait now.
+bool isWritable(int fd) {
+  pollfd writable{fd, POLLOUT, 0};
+  return ::poll(&writable, 1, 0) == 1;
+}
+
 bool isFilledFile(kj::StringPtr path) {
   struct stat about;
   return ::stat(path.cStr(), &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0;
@@ -296,8 +302,9 @@ kj::Maybe<kj::String> foreignFileOf(
   return nullptr;
 }
 
-int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes) {
+int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, bool (*givesUp)()) {
   while (bytes.size() > 0) {
+    if (givesUp != nullptr && givesUp() && !isWritable(fd)) return EINTR;
     ssize_t n = ::write(fd, bytes.begin(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) {

@@ -81,8 +81,10 @@ bool isForeignFile(kj::StringPtr path, kj::StringPtr begin);
 kj::Maybe<kj::String> foreignFileOf(
     kj::StringPtr page, kj::StringPtr begin, kj::ArrayPtr<const kj::StringPtr> others);
 
-// Writes all of `bytes` to an open descriptor. Returns 0, or errno if a write fails.
-int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes);
+// Writes all of `bytes` to an open descriptor. Returns 0, or errno if a write fails. If nobody
+// reads a pipe, and a signal comes after which `givesUp` returns true, returns EINTR instead of
+// waiting.
+int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, bool (*givesUp)() = nullptr);
 
 // Returns the whole text of a file, or of an open descriptor (a pipe, standard input) that messages
 // call `name`. Throws if it cannot be read, is a folder, or is longer than `bytesMax`.

@@ -6,10 +6,8 @@
 #include <kj/time.h>
 #include <kj/vector.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include "configs/language/printable.h"
-#include "configs/language/warning.h"
 #include "runner/system/files.h"
 #include "runner/system/interrupts.h"
 
@@ -29,7 +27,7 @@ struct Piece {
 
 void writeNow(const Piece& piece) {
   if (piece.error != nullptr && *piece.error != 0) return;
-  int error = writeAll(piece.fd, piece.text.asBytes());
+  int error = writeAll(piece.fd, piece.text.asBytes(), &isInterrupted);
   if (piece.error != nullptr) *piece.error = error;
 }
 
@@ -144,12 +142,10 @@ void finishOutput(bool isInterrupted) {
 OutputThread::OutputThread(): writer(kj::heap<OutputWriter>()) {
   KJ_REQUIRE(theWriter == nullptr, "two OutputThreads");
   theWriter = writer.get();
-  configs::writeWarningsWith([](kj::String line) { writeQuietly(STDERR_FILENO, kj::mv(line)); });
 }
 
 OutputThread::~OutputThread() noexcept(false) {
   finishOutput();
-  configs::writeWarningsWith(nullptr);
   theWriter = nullptr;
   writer = nullptr;
 }

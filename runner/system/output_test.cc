@@ -6,7 +6,13 @@
 #include <kj/debug.h>
 #include <kj/io.h>
 #include <kj/thread.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "runner/system/exit_code.h"
+#include "runner/system/interrupts.h"
+#include "tests/in_child.h"
 
 namespace runner {
 namespace {
@@ -78,6 +84,20 @@ TEST_CASE("writeOutput: notes the first error, and writes nothing after it") {
   writeTwice();
   OutputThread thread;
   writeTwice();
+}
+
+TEST_CASE("writeQuietly: an interrupted process does not wait for a reader") {
+  auto ended = tests::inChild([]() {
+    Pipe pipe;
+    auto full = kj::heapArray<char>(pipe.capacity);
+    KJ_ASSERT(::write(pipe.to, full.begin(), full.size()) == ssize_t(full.size()));
+    endAtInterrupt("", []() { return true; });
+    ::raise(SIGTERM);
+    writeQuietly(pipe.to, kj::str("nobody reads this"));
+    endInterrupted();
+  });
+  CHECK(WIFEXITED(ended.status));
+  CHECK(WEXITSTATUS(ended.status) == INTERRUPTED);
 }
 
 TEST_CASE("isOutputBehind: is false without an OutputThread") {
