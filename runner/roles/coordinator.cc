@@ -325,7 +325,11 @@ void Job::writeConfusion() {
   if (cells.size() == 0) return;
   tasks->add(kj::evalNow([&]() -> kj::Promise<void> {
     if (!isInPlace()) return kj::READY_NOW;
-    return writeBeside([this, text = confusionText(cells)]() {
+    return writeBeside([this, text = confusionText(cells), number = ++confusions]() {
+      // Another thread may still write that of an earlier validation, or begin to later.
+      auto newest = newestConfusion.lockExclusive();
+      if (*newest > number) return;
+      *newest = number;
       writeWhole(folder.confusion(), text);
       if (graph.classNames.size() > 0) writeWhole(folder.classes(), classesText(graph.classNames));
     });

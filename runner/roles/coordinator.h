@@ -6,6 +6,7 @@
 #include <kj/async.h>
 #include <kj/function.h>
 #include <kj/map.h>
+#include <kj/mutex.h>
 #include <kj/refcount.h>
 #include <kj/time.h>
 #include <kj/timer.h>
@@ -333,10 +334,12 @@ private:
   kj::TimePoint endSaved = begin;  // when the job was saved last at the end of an epoch
   bool hasWeights = false;         // whether a worker has sent the final ones
   kj::String weightsSha256;
-  uint writing = 0;                     // files that writeBeside() has not written yet
-  kj::HashSet<kj::String> badRecords;   // the reasons that were logged already
-  kj::HashSet<kj::String> removedLogs;  // the paths that the user was warned of already
-  uint epochsChecked = 0;               // the number of epochs at the last checkFolder()
+  uint writing = 0;                           // files that writeBeside() has not written yet
+  uint confusions = 0;                        // calls of writeBeside() for confusion.csv
+  kj::MutexGuarded<uint> newestConfusion{0};  // the number of the newest of these that has begun
+  kj::HashSet<kj::String> badRecords;         // the reasons that were logged already
+  kj::HashSet<kj::String> removedLogs;        // the paths that the user was warned of already
+  uint epochsChecked = 0;                     // the number of epochs at the last checkFolder()
   TrainingSpeed speed;
   bool lostRole = false;
   bool over = false;  // the job has ended, successfully or not. Lost roles no longer count
