@@ -222,11 +222,13 @@ Below allBelow(kj::StringPtr folder) {
 }
 
 kj::Array<kj::byte> contentOf(kj::StringPtr path, size_t bytesMax) {
-  int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+  // Opening a FIFO would wait for its writer.
+  int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) configs::fail("cannot be opened: ", strerror(errno));
   kj::AutoCloseFd owned(fd);
   struct stat status;
   KJ_SYSCALL(::fstat(fd, &status), path);
+  if (!S_ISREG(status.st_mode)) configs::fail("is not a regular file");
   if (uint64_t(status.st_size) > bytesMax) {
     configs::fail("has ", status.st_size, " bytes, but at most ", bytesMax, " are allowed");
   }

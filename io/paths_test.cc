@@ -118,4 +118,11 @@ TEST_CASE("readFile: refuses by name a file that is too large or absent") {
         kj::str(none, " cannot be opened: No such file or directory"));
 }
 
+TEST_CASE("readFile: does not wait for the writer of a pipe") {
+  Scratch scratch;
+  auto pipe = scratch.path("pipe");
+  REQUIRE(::mkfifo(pipe.cStr(), 0600) == 0);
+  CHECK(thrownBy([&]() { readFile(pipe, 11); }) == kj::str(pipe, " is not a regular file"));
+}
+
 }  // namespace io

@@ -60,9 +60,13 @@ public:
     }
     KJ_ON_SCOPE_FAILURE(archive_read_free(handle));
     // If libarchive opened the file, it would not report the reason of a failure.
-    int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC);
+    // Opening a FIFO would wait for its writer.
+    int fd = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) configs::fail("cannot open ", path, ": ", strerror(errno));
     file = kj::AutoCloseFd(fd);
+    struct stat about;
+    KJ_SYSCALL(::fstat(fd, &about), path);
+    if (!S_ISREG(about.st_mode)) configs::fail("cannot open ", path, ": it is not a regular file");
     if (archive_read_open_fd(handle, file, BLOCK_BYTES) != ARCHIVE_OK) {
       // A compressed file may have any name.
       bool isDamaged = content == Content::RAW || isNamedAsArchive(path);

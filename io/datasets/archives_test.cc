@@ -312,6 +312,10 @@ TEST_CASE("readUnpacked: unpacks a compressed file, and leaves another file as i
   auto chosen = thrownBy([&]() { readUnpacked(cut, 100, "Keep it again"); });
   CHECK(tests::contains(chosen, cut));
   CHECK(chosen.endsWith(". Keep it again"));
+  auto pipe = scratch.path("pipe");
+  REQUIRE(::mkfifo(pipe.cStr(), 0600) == 0);
+  CHECK(thrownBy([&]() { readUnpacked(pipe, 100); }) ==
+        kj::str("cannot open ", pipe, ": it is not a regular file"));
   auto plain = scratch.write("plain", kj::StringPtr("other").asBytes());
   CHECK(kj::heapString(readUnpacked(plain, 100).asChars()) == "other");
   CHECK(readUnpacked(scratch.write("empty", nullptr), 100).size() == 0);

@@ -1,9 +1,14 @@
 #include "runner/checkpoints/weights.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <kj/debug.h>
+#include <kj/encoding.h>
+#include <kj/io.h>
 #include <kj/vector.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "configs/language/failure.h"
 #include "io/checksum.h"
@@ -72,19 +77,42 @@ kj::String writeWeights(kj::StringPtr path, const nn::Graph& graph, kj::StringPt
 }
 
 kj::Maybe<kj::String> whyNotWeights(kj::StringPtr path, kj::StringPtr sha256) {
+  // Opening a FIFO would wait for its writer.
+  int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (raw < 0 && errno == ENOENT) return kj::str(path, " is missing");
+  if (raw < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+  kj::AutoCloseFd fd(raw);
   struct stat about;
-  if (::stat(path.cStr(), &about) != 0 && errno == ENOENT) return kj::str(path, " is missing");
-  if (S_ISREG(about.st_mode) && about.st_size == 0) return kj::str(path, " is empty");
-  auto lost = kj::str(path, " can no longer be read: it was cut short, or its disk fails");
-  kj::Array<const kj::byte> bytes;
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { bytes = io::mapFile(path, lost); })) {
-    configs::fail("cannot read ", path, ": ", reasonOf(*e));
-  }
-  // The header tells the size of the file, so that a wrong one is not read as a whole.
-  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { tensorsIn(bytes); })) {
+  KJ_SYSCALL(::fstat(fd, &about), path);
+  if (!S_ISREG(about.st_mode)) configs::fail("cannot read ", path, ": it is not a regular file");
+  if (about.st_size == 0) return kj::str(path, " is empty");
+  auto chunk = kj::heapArray<kj::byte>(1 << 20);
+  auto read = [&](uint64_t at) {
+    auto n = ::pread(fd, chunk.begin(), chunk.size(), at);
+    if (n < 0) configs::fail("cannot read ", path, ": ", strerror(errno));
+    return chunk.slice(0, n);
+  };
+  // A disk that fails is noticed here: an error in a mapped file would end the process.
+  read(0);
+  uint64_t begin = 0;
+  auto look = [&]() {
+    auto lost = kj::str(path, " can no longer be read: it was cut short, or its disk fails");
+    auto bytes = io::mapFile(path, lost);
+    // The header tells the size of the file, so that a wrong one is not read as a whole.
+    tensorsIn(bytes);
+    begin = KJ_ASSERT_NONNULL(valuesIn(bytes)).begin() - bytes.begin();
+  };
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions(look)) {
     return kj::str(path, " is damaged: ", reasonOf(*e));
   }
-  if (io::sha256Hex(KJ_ASSERT_NONNULL(valuesIn(bytes))) == sha256) return nullptr;
+  io::Sha256 hash;
+  for (uint64_t at = begin;;) {
+    auto bytes = read(at);
+    if (bytes.size() == 0) break;
+    hash.update(bytes);
+    at += bytes.size();
+  }
+  if (kj::encodeHex(hash.finish()) == sha256) return nullptr;
   return kj::str(path, " does not hold the weights that the run has written");
 }
 
