@@ -8,6 +8,7 @@
 #include "runner/launch/slurm_queue.h"
 #include "runner/logs/run_lock.h"
 #include "runner/system/files.h"
+#include "runner/system/reason.h"
 #include "runner/system/terminal.h"
 #include "runner/text/numbers.h"
 
@@ -47,7 +48,10 @@ SweepArray::SweepArray(const LoadedRuns& all, kj::StringPtr runs, kj::AsyncIoCon
 kj::Promise<kj::Array<RunRecord>> SweepArray::run() {
   folders.writeOrder();
   for (size_t index: kj::indices(all.runs)) {
-    KJ_IF_MAYBE(job, slurmJobOf(folders.folderOf(index))) earlier.add(kj::mv(*job));
+    // sort() reports why the number of a job cannot be read.
+    kj::runCatchingExceptions([&]() {
+      KJ_IF_MAYBE(job, slurmJobOf(folders.folderOf(index))) earlier.add(kj::mv(*job));
+    });
   }
   kj::Promise<kj::Maybe<SlurmQueue::Jobs>> asked = kj::Maybe<SlurmQueue::Jobs>(SlurmQueue::Jobs());
   if (!earlier.empty()) asked = queue.look(earlier);
@@ -76,7 +80,9 @@ kj::Promise<kj::Array<RunRecord>> SweepArray::run() {
 
 kj::Promise<void> SweepArray::sortFrom(size_t index, kj::ArrayPtr<const SlurmJob> queued) {
   if (index == all.runs.size()) return kj::READY_NOW;
-  sort(index, queued);
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { sort(index, queued); })) {
+    finish(index, folders.failedRecord(index, reasonOf(*e)));
+  }
   // As in SweepLaunch::sort().
   return io.provider->getTimer().afterDelay(0 * kj::SECONDS).then([this, index, queued]() {
     return sortFrom(index + 1, queued);
@@ -86,11 +92,11 @@ kj::Promise<void> SweepArray::sortFrom(size_t index, kj::ArrayPtr<const SlurmJob
 void SweepArray::sort(size_t index, kj::ArrayPtr<const SlurmJob> queued) {
   auto folder = folders.folderOf(index);
   KJ_IF_MAYBE(record, folders.doneBefore(index)) {
+    before++;
     say(folders.skippedText(index, *record));
     records[index] = kj::mv(*record);
     return;
   }
-  toDo++;
   KJ_IF_MAYBE(problem, all.runs[index].problem) {
     return finish(index, folders.failedRecord(index, kj::str(*problem)));
   }
@@ -118,9 +124,8 @@ void SweepArray::sort(size_t index, kj::ArrayPtr<const SlurmJob> queued) {
 
 kj::Promise<void> SweepArray::submit() {
   auto& name = folders.experimentOf(0).name;
-  uint before = all.runs.size() - toDo;
-  auto summary =
-      kj::str("sweep ", name, ": ", counted(toDo, "run"), " to do, ", before, " done before");
+  auto summary = kj::str("sweep ", name, ": ", counted(all.runs.size() - before, "run"), " to do, ",
+      before, " done before");
   if (toSubmit.empty()) {
     say(summary);
     return kj::READY_NOW;
@@ -185,7 +190,10 @@ void SweepArray::take(const kj::Maybe<SlurmQueue::Jobs>& answer) {
 }
 
 RunRecord SweepArray::recordOf(size_t index, const kj::Maybe<SlurmJob>& job) const {
-  auto done = folders.doneBefore(index);
+  kj::Maybe<RunRecord> done;
+  KJ_IF_MAYBE(e, kj::runCatchingExceptions([&]() { done = folders.doneBefore(index); })) {
+    return folders.failedRecord(index, reasonOf(*e));
+  }
   KJ_IF_MAYBE(record, done) return kj::mv(*record);
   auto folder = folders.folderOf(index);
   KJ_IF_MAYBE(reason, whySlurmEnded(folder, job)) {
@@ -204,8 +212,8 @@ void SweepArray::show(kj::ArrayPtr<const SlurmJob> known) {
       reason = job->reason;
     }
   }
-  uint ended = toDo - followed.size();
   uint done = all.runs.size() - followed.size();
+  uint ended = done - before;
   kj::Maybe<double> eta_s;
   double elapsed_s = (io.provider->getTimer().now() - began) / kj::MILLISECONDS / 1e3;
   if (ended > 0) eta_s = elapsed_s / ended * followed.size();

@@ -61,8 +61,8 @@ private:
   kj::Vector<Followed> followed;
   kj::Vector<kj::String> jobs;  // numbers of all jobs that this object follows
   kj::Vector<kj::String>
-      earlier;    // of all jobs of earlier calls, until Slurm has told their states
-  uint toDo = 0;  // how many runs earlier calls had not finished
+      earlier;      // of all jobs of earlier calls, until Slurm has told their states
+  uint before = 0;  // how many runs earlier calls had finished
   uint failed = 0;
   bool hasAnswer = true;  // whether Slurm has answered
   // Continues when the promise of run() is dropped.

@@ -69,6 +69,18 @@ TEST_CASE("a sweep as a job array gives the table of a local sweep, and skips fi
   CHECK(again.exitCode == 0);
   CHECK(contains(again.errors, "1 run to do, 2 done before, as job "));
   CHECK(resultsIn(again.output) == resultsIn(alone.output));
+
+  // One run whose events cannot be read fails alone.
+  auto damaged = kj::str(slurm.runs, "/small/*learning_rate=0.05-*");
+  slurm.call(
+      0, kj::str("truncate --size=0 ", slurm.runs, "/small/*learning_rate=0.2-*/events.jsonl"));
+  slurm.call(0, kj::str("f=$(echo ", damaged, "/events.jsonl); rm $f; mkdir $f"));
+  auto partly = slurm.start(0, sweepWords(slurm.runs, QUEUED))->wait();
+  INFO(partly.errors);
+  CHECK(partly.exitCode == 1);
+  CHECK(contains(partly.errors, "learning_rate=0.05: failed: "));
+  CHECK(contains(partly.errors, "2 runs to do, 1 done before, as job "));
+  CHECK(contains(partly.errors, "with 1 run"));
 }
 
 TEST_CASE("Ctrl-C ends all tasks of a sweep, and a sweep that lost its process is followed again") {
