@@ -7,12 +7,21 @@ namespace configs {
 namespace {
 
 // Returns how many bytes at `at` form one control character, or 0. Those from U+0080 to U+009F have
-// two bytes.
+// two bytes. Those that change the direction of the text after them (U+202A to U+202E and U+2066 to
+// U+2069) have three: they could show a name as another one.
 size_t controlBytesAt(kj::ArrayPtr<const char> text, size_t at) {
-  auto byteAt = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byteAt(at) < ' ' || byteAt(at) == 0x7f) return 1;
-  bool isPair = byteAt(at) == 0xc2 && at + 1 < text.size();
-  return isPair && byteAt(at + 1) >= 0x80 && byteAt(at + 1) < 0xa0 ? 2 : 0;
+  auto byteAt = [&](size_t i) {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0;
+  };
+  auto isWithin = [&](size_t i, int first, int last) {
+    return byteAt(i) >= first && byteAt(i) <= last;
+  };
+  if (byteAt(0) < ' ' || byteAt(0) == 0x7f) return 1;
+  if (byteAt(0) == 0xc2 && isWithin(1, 0x80, 0x9f)) return 2;
+  if (byteAt(0) != 0xe2) return 0;
+  bool isEmbedding = byteAt(1) == 0x80 && isWithin(2, 0xaa, 0xae);
+  bool isIsolate = byteAt(1) == 0x81 && isWithin(2, 0xa6, 0xa9);
+  return isEmbedding || isIsolate ? 3 : 0;
 }
 
 kj::String printableBut(kj::StringPtr kept, kj::ArrayPtr<const char> text) {

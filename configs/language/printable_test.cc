@@ -20,6 +20,12 @@ TEST_CASE("printable: replaces a two-byte control character as one, and leaves h
   CHECK(printable("\xc2\xa0") == "\xc2\xa0");
 }
 
+TEST_CASE("printable: shows characters that reverse the text after them") {
+  CHECK(printable("a\xe2\x80\xaegpj.exe") == "a\\xe2\\x80\\xaegpj.exe");
+  CHECK(printable("\u202a\u2069") == "\\xe2\\x80\\xaa\\xe2\\x81\\xa9");
+  CHECK(printable("\u2029\u202f\u2065\u206a \xe2\x80") == "\u2029\u202f\u2065\u206a \xe2\x80");
+}
+
 TEST_CASE("printable: leaves out the middle of a long text, between two characters") {
   auto four = kj::str(kj::repeat('a', 4096));
   CHECK(printable(four) == four);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <png.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "io/datasets/import_folder.h"
 #include "io/testing/archive_files.h"
@@ -153,6 +154,11 @@ TEST_CASE("importFolder: lists of labels choose training and validation images o
   images.config.labels = images.scratch.path("none.txt");
   CHECK(images.refusal() == kj::str("there is no file ", images.scratch.path("none.txt"),
                                 ". Set data.labels to a file of labels"));
+  auto pipe = images.scratch.path("pipe");
+  REQUIRE(::mkfifo(pipe.cStr(), 0666) == 0);
+  images.config.labels = kj::str(pipe);
+  CHECK(images.refusal() ==
+        kj::str(pipe, " (a pipe) is not a file. Set data.labels to a file of labels"));
 }
 
 TEST_CASE("importFolder: a tar of tars has one class for each tar, as ImageNet's") {

@@ -396,7 +396,9 @@ void labelBy(ImagePlace& place, const kj::Maybe<kj::String>& labels, kj::StringP
   KJ_IF_MAYBE(path, labels) {
     KJ_IF_MAYBE(why, whyUnreadable(*path)) configs::fail("cannot access ", *path, ": ", *why);
     if (pathKind(*path) != PathKind::FILE) {
-      configs::fail("there is no file ", *path, ". Set ", setting, " to a file of labels");
+      auto problem = kj::str("there is no file ", *path);
+      KJ_IF_MAYBE(what, whyNeither(*path)) problem = kj::str(*path, " (", *what, ") is not a file");
+      configs::fail(problem, ". Set ", setting, " to a file of labels");
     }
     place.labels = kj::str(*path);
     place.isChosen = true;

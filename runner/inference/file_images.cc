@@ -11,8 +11,10 @@
 #include <thread>
 
 #include "configs/language/failure.h"
+#include "configs/language/warning.h"
 #include "io/images/crop_reader.h"
 #include "io/images/fitted_image.h"
+#include "io/left_out.h"
 #include "io/paths.h"
 #include "nn/loops/floats.h"
 #include "runner/system/reason.h"
@@ -47,6 +49,16 @@ kj::Array<kj::byte> bytesOf(kj::StringPtr path) {
   return bytesFrom(kj::FdInputStream(kj::AutoCloseFd(fd)), path);
 }
 
+// Warns of what is left out without being an error.
+void warnOf(kj::ArrayPtr<const kj::String> names, kj::StringPtr folder, kj::StringPtr one,
+    kj::StringPtr several) {
+  if (names.size() == 0) return;
+  io::LeftOut out;
+  for (auto& each: names) out.add(each);
+  configs::warn(kj::str(
+      "left out ", io::counted(out.count(), one, several), " of ", folder, ": ", out.names()));
+}
+
 }  // namespace
 
 kj::Array<ImageFileName> imageFilesAt(
@@ -66,6 +78,8 @@ kj::Array<ImageFileName> imageFilesAt(
       for (auto& file: below.files) files.add(ImageFileName{kj::str(inside, "/", file)});
       for (auto& each: below.notRegular) leftOut(kj::str(inside, "/", each));
       for (auto& each: below.unreadable) leftOut(kj::str(inside, "/", each));
+      warnOf(below.hidden, inside, "hidden file or folder", "hidden files or folders");
+      warnOf(below.empty, inside, "empty folder", "empty folders");
       if (files.empty()) configs::fail("the folder ", path, " holds no files");
       break;
     }

@@ -16,8 +16,9 @@ struct ImageFileName {
 };
 
 // Returns the files that `path` names: itself, or all files below it if it is a folder, sorted by
-// their paths. Ignores hidden files. Throws if there is nothing at `path`, or if it cannot be read.
-// Calls `leftOut` with entries that are not files, and folders that cannot be listed.
+// their paths. Throws if there is nothing at `path`, or if it cannot be read. Calls `leftOut` with
+// entries that are not files, and folders that cannot be listed. Warns of hidden files and folders,
+// which it leaves out, and of empty folders.
 kj::Array<ImageFileName> imageFilesAt(
     kj::StringPtr path, kj::FunctionParam<void(kj::StringPtr)> leftOut);
 

@@ -3,6 +3,7 @@
 #include <kj/filesystem.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "io/images/jpeg.h"
 #include "tests/cluster/whole_runs.h"
@@ -198,6 +199,17 @@ TEST_CASE("predict: its answers for all files add up to evaluate's accuracy") {
     CHECK(contains(ended.errors, "notes.txt is neither a JPEG nor a PNG file"));
     CHECK(contains(ended.errors, "1 of 61 images could not be used"));
     CHECK(linesOf(ended.output).size() == 61);  // with the header
+  }
+  SUBCASE("hidden files and empty folders are named, and are no error") {
+    writeFile(kj::str(folder, "/.note"), "not a picture");
+    auto empty = kj::str(folder, "/later");
+    REQUIRE(::mkdir(empty.cStr(), 0777) == 0);
+    auto ended = command({"evaluate", run.folder, "--data", folder, "--json"});
+    CHECK(ended.exitCode == 0);
+    CHECK(
+        contains(ended.errors, kj::str("left out 1 hidden file or folder of ", folder, ": .note")));
+    CHECK(contains(ended.errors, kj::str("left out 1 empty folder of ", folder, ": later")));
+    CHECK(numberIn(ended.output, "images") == 60);
   }
   SUBCASE("a path without an image is named, and the others are classified") {
     auto image = kj::str(folder, "/bright/0.jpg");
