@@ -205,6 +205,15 @@ TEST_CASE("table says which folder is wrong and what to do, and ends with exit c
   refuse({RUNNER, "table", folder, "--into", "/proc/foo"},
       "error: cannot make the folder /proc/foo: No such file or directory; choose another folder "
       "with --into\n");
+  // Files of other programs stay.
+  auto into = newFolder();
+  auto foreign = kj::str(into, "/table.csv");
+  writeFile(foreign, "my,own\n");
+  auto refused = Command({RUNNER, "table", folder, "--into", into}).wait();
+  CHECK(refused.exitCode == 2);
+  CHECK(contains(refused.errors, kj::str(foreign, " exists, and is not of a report. Choose ")));
+  CHECK(readFile(foreign) == "my,own\n");
+  CHECK(::access(kj::str(into, "/report.html").cStr(), F_OK) != 0);
 }
 
 TEST_CASE("a misspelt command is answered with the nearest one and with all of them") {

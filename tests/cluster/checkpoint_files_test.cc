@@ -131,6 +131,17 @@ TEST_CASE("runner diff: finds no difference between two runs that must be equal"
   CHECK(rowsOf(weights.output).size() > 1);
 }
 
+TEST_CASE("runner diff: compares final weights if only one of two runs has a checkpoint") {
+  auto with = trainBriefly(MLP);
+  auto without = train(MLP, {"train.steps=20", "checkpoint.every_s=0"});
+  for (auto& ended: {diff(with.folder, without.folder), diff(without.folder, with.folder)}) {
+    INFO(ended.output);
+    CHECK(ended.exitCode == 0);
+    CHECK(contains(ended.output, kj::str(with.folder, "/weights.safetensors\n")));
+    CHECK(contains(ended.output, kj::str(without.folder, "/weights.safetensors\n")));
+  }
+}
+
 TEST_CASE("runner diff: names arrays and keys that differ") {
   auto run = trainBriefly(MLP);
   auto steps = diff(checkpointOf(run, 7), checkpointOf(run, 14));

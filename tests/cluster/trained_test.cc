@@ -188,6 +188,17 @@ TEST_CASE("predict: its answers for all files add up to evaluate's accuracy") {
   CHECK(contains(page, "bright"));
   CHECK(countOf(page, "<img ") == 60 - correct);
   CHECK(readFile(kj::str(into, "/evaluation.csv")).size() > 0);
+  // A second evaluation replaces the page of the first, but no page of another program.
+  auto again = [&]() {
+    return command({"evaluate", run.folder, "--data", folder, "--into", into});
+  };
+  CHECK(again().exitCode == 0);
+  auto foreign = kj::str(into, "/evaluation.html");
+  writeFile(foreign, "my own");
+  auto refused = again();
+  CHECK(refused.exitCode == 2);
+  CHECK(contains(refused.errors, kj::str(foreign, " exists, and is not of an evaluation. ")));
+  CHECK(readFile(foreign) == "my own");
   auto all = command({"evaluate", run.folder, "--set", "log.top_k=2"});
   CHECK(all.exitCode == 2);
   CHECK(contains(all.errors, "log.top_k = 2 counts every image: the network has 2 classes"));
