@@ -105,6 +105,11 @@ TEST_CASE("attach returns the exit code of a run whose table cannot be written")
 TEST_CASE("Ctrl-C at attach does not end the run, and stop ends it and says how it ended") {
   Detached run(ENDLESS);
   CHECK(contains(run.said, kj::str("`runner stop ", run.folder, "` ends it")));
+  // From now on, the folder holds this run.
+  CHECK(readFile(kj::str(run.folder, "/experiment.toml")).size() > 0);
+  auto resumed = call({"run", ENDLESS, "--folder", run.folder, "--resume"});
+  CHECK(resumed.exitCode == 1);
+  CHECK(contains(resumed.errors, " works in "));
   auto first = start({"attach", run.folder});
   REQUIRE(first->waitForOutput("Speed: "));
   first->kill(SIGINT);
