@@ -140,6 +140,7 @@ void RunLock::add(kj::StringPtr lines) const {
 
 void RunLock::restore() const {
   if (before.size() == 0) return;
+  appendAtInterrupt(-1, nullptr);
   (void)!::ftruncate(fd, 0);
   (void)!::pwrite(fd, before.begin(), before.size(), 0);
   isRestored = true;

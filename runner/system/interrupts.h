@@ -23,7 +23,7 @@ kj::StringPtr reasonOfInterrupt(int signal);
 void endAtInterrupt(kj::StringPtr words, bool (*mustCleanUp)() = nullptr);
 bool isInterrupted();
 // Appends `line` to the open file `fd` right before a signal of endAtInterrupt() ends this process.
-// `fd` and the memory of `line` must stay valid until then.
+// `fd` and the memory of `line` must stay valid until then. Appends nothing if `fd` is -1.
 void appendAtInterrupt(int fd, kj::StringPtr line);
 [[noreturn]] void endInterrupted();
 
