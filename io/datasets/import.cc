@@ -3,9 +3,8 @@
 #include <kj/debug.h>
 #include <kj/vector.h>
 
-#include <cstring>
-
 #include "configs/language/failure.h"
+#include "io/datasets/idx.h"
 #include "io/datasets/import_folder.h"
 #include "io/datasets/sources.h"
 #include "io/images/kept_image.h"
@@ -51,41 +50,12 @@ private:
   kj::Vector<uint32_t> chosen;  // labels of the data set, by our labels
 };
 
-uint32_t bigEndian(kj::ArrayPtr<const kj::byte> bytes, size_t at) {
-  uint32_t number;
-  memcpy(&number, bytes.begin() + at, sizeof(number));
-  return __builtin_bswap32(number);
-}
-
-// The IDX format: a magic number, the size of each dimension, then the bytes. `name` stands for the
-// two files in messages.
-void importIdx(const DataConfig& config, kj::StringPtr name, kj::ArrayPtr<const kj::byte> images,
-    kj::ArrayPtr<const kj::byte> labels, RecordWriter& writer, Progress& progress) {
-  constexpr size_t IMAGE_HEADER_BYTES = 16;
-  constexpr size_t LABEL_HEADER_BYTES = 8;
-  constexpr uint32_t IMAGE_MAGIC = 2051, LABEL_MAGIC = 2049;
-  auto refuse = [&](kj::StringPtr why) { configs::fail(name, " ", why, ". Get the files again"); };
-  if (images.size() < IMAGE_HEADER_BYTES || bigEndian(images, 0) != IMAGE_MAGIC) {
-    refuse("do not begin as images in MNIST's format");
-  }
-  if (labels.size() < LABEL_HEADER_BYTES || bigEndian(labels, 0) != LABEL_MAGIC) {
-    refuse("do not begin as labels in MNIST's format");
-  }
-  uint64_t count = bigEndian(images, 4);
-  ImageShape shape = {1, bigEndian(images, 8), bigEndian(images, 12)};
-  if (shape.size() == 0) refuse("have images without pixels");
-  if (uint64_t(shape.height) * shape.width > IMAGE_PIXELS_MAX ||
-      images.size() != IMAGE_HEADER_BYTES + count * shape.size()) {
-    refuse("do not have as many bytes as their header says");
-  }
-  if (bigEndian(labels, 4) != count || labels.size() != LABEL_HEADER_BYTES + count) {
-    refuse("do not have one label per image");
-  }
+void importIdx(
+    const DataConfig& config, const IdxImages& images, RecordWriter& writer, Progress& progress) {
   ClassWriter classes(config, writer);
+  uint64_t count = images.labels.size();
   for (uint64_t i = 0; i < count; ++i) {
-    auto from = IMAGE_HEADER_BYTES + i * shape.size();
-    ImageView image = {shape, Layout::PLANES, images.slice(from, from + shape.size())};
-    classes.add(labels[LABEL_HEADER_BYTES + i], i, image);
+    classes.add(images.labels[i], i, images.image(i));
     if (i % RECORDS_PER_REPORT == 0) progress("importing, images", i, count);
   }
   progress("importing, images", count, count);
@@ -116,10 +86,13 @@ void importFiles(const DataConfig& config, kj::ArrayPtr<const kj::Array<kj::byte
     RecordWriter& training, RecordWriter& validation, Progress& progress) {
   auto& source = *config.dataset->source;
   switch (source.format) {
-    case DatasetSource::IDX:
-      importIdx(config, "the training files", files[0], files[1], training, progress);
-      importIdx(config, "the validation files", files[2], files[3], validation, progress);
+    case DatasetSource::IDX: {
+      auto first = parseIdx("the training files", files[0], files[1]);
+      auto second = parseIdx("the validation files", files[2], files[3]);
+      importIdx(config, first, training, progress);
+      importIdx(config, second, validation, progress);
       return;
+    }
     case DatasetSource::CIFAR:
       importCifar(
           config, files.slice(0, files.size() - 1), source.trainingRecords, training, progress);
