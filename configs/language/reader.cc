@@ -145,11 +145,13 @@ void Reader::keep(kj::StringPtr key, kj::Own<Value> value) {
 
 void Reader::finish() {
   KJ_IF_MAYBE(t, table) {
+    bool areAllKnown = true;
     for (auto& entry: t->entries) {
       bool isRead = false;
       for (auto& each: known) isRead = isRead || (each.isRead && each.key == entry.key);
       if (isRead) continue;
-      sink.diagnostics.withdraw(allKnown);
+      if (areAllKnown) sink.diagnostics.withdraw(allKnown);
+      areAllKnown = false;
       auto where = path.size() > 0 ? kj::str("in [", path, "]") : kj::str("at the top level");
       sink.diagnostics.error(entry.keySpan, kj::str("unknown key `", entry.key, "` ", where),
           suggest(

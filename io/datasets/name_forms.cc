@@ -61,6 +61,8 @@ constexpr size_t LOCATOR_BYTES = 20;
 constexpr size_t END64_BYTES = 56;
 constexpr size_t ENTRY_BYTES = 46;
 constexpr size_t COMMENT_BYTES_MAX = 65535;
+// Of twenty million names. A damaged zip may claim that its directory is as large as the file.
+constexpr uint64_t DIRECTORY_BYTES_MAX = uint64_t(4) << 30;
 
 // Returns the central directory, which ends just before the record that ends the zip.
 kj::Maybe<kj::Array<kj::byte>> directoryOf(int fd) {
@@ -79,7 +81,7 @@ kj::Maybe<kj::Array<kj::byte>> directoryOf(int fd) {
           directory_bytes = numberAt(*end64, 40, 8);
         }
       }
-      if (directory_bytes > end) return nullptr;
+      if (directory_bytes > std::min(end, DIRECTORY_BYTES_MAX)) return nullptr;
       return bytesAt(fd, end - directory_bytes, directory_bytes);
     }
   }
