@@ -10,8 +10,8 @@
 #include "runner/system/command_line.h"
 #include "runner/system/files.h"
 #include "runner/text/numbers.h"
-#include "tools/logs/epoch_lines.h"
 #include "tools/logs/log_table.h"
+#include "tools/logs/unreadable_lines.h"
 #include "tools/results/folder.h"
 #include "tools/results/index.h"
 

@@ -125,8 +125,10 @@ constexpr kj::StringPtr PAGE = "/evaluation.html"_kj, TABLE = "/evaluation.csv"_
 // there is none, or if `folder` is empty.
 kj::Maybe<kj::String> foreignPageIn(kj::StringPtr folder) {
   if (folder.size() == 0) return nullptr;
-  auto table = kj::str(folder, TABLE);
-  return foreignFileOf(kj::str(folder, PAGE), SHEET_BEGIN, kj::arr<kj::StringPtr>(table));
+  auto page = kj::str(folder, PAGE), table = kj::str(folder, TABLE);
+  if (isForeignFile(page, SHEET_BEGIN)) return kj::mv(page);
+  if (isForeignFile(table, CONFUSION_BEGIN)) return kj::mv(table);
+  return nullptr;
 }
 
 }  // namespace

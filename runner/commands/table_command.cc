@@ -140,6 +140,7 @@ Validity TableCommand::table() {
               })) {
     commandLine.exitError(kj::str("error: ", reasonOf(*e)));
   }
+  if (into.size() == 0 && named.size() == 1) into = kj::str(named[0]);
   if (into.size() > 0) {
     KJ_IF_MAYBE(path, foreignReportIn(into)) {
       return kj::str(*path, " exists, and is not of a report. Choose another folder with --into, ",
@@ -149,7 +150,6 @@ Validity TableCommand::table() {
   for (auto& each: named) {
     KJ_IF_MAYBE(sentence, notThereIn(each)) commandLine.warning(*sentence);
   }
-  if (into.size() == 0 && named.size() == 1) into = kj::str(named[0]);
   auto code = showRuns(runs, into, [&]() {
     kj::Vector<kj::String> ignored;  // the same sentences were printed before
     return read(ignored);

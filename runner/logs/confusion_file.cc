@@ -13,8 +13,6 @@ using kj::uint;
 
 namespace {
 
-constexpr kj::StringPtr HEADER = "label,predicted,images\n"_kj;
-
 // Enough for ten million cells.
 constexpr uint64_t CONFUSION_BYTES_MAX = 1 << 28;
 
@@ -54,17 +52,17 @@ kj::String confusionText(kj::ArrayPtr<const nn::ConfusionCell> cells) {
   auto lines = KJ_MAP(cell, cells) {
     return kj::str(cell.label, ',', cell.predicted, ',', cell.images, '\n');
   };
-  return kj::str(HEADER, kj::strArray(lines, ""));
+  return kj::str(CONFUSION_BEGIN, kj::strArray(lines, ""));
 }
 
 kj::Array<nn::ConfusionCell> parseConfusion(kj::StringPtr text, kj::StringPtr path) {
   constexpr auto WAY_OUT = "another program wrote or changed the file; remove it"_kj;
-  if (!text.startsWith(HEADER)) {
+  if (!text.startsWith(CONFUSION_BEGIN)) {
     configs::fail(path, " does not begin with `label,predicted,images`: ", WAY_OUT);
   }
   kj::Vector<nn::ConfusionCell> cells;
   uint64_t images = 0;
-  for (auto rest = text.slice(HEADER.size()); rest.size() > 0;) {
+  for (auto rest = text.slice(CONFUSION_BEGIN.size()); rest.size() > 0;) {
     auto cell = takeCell(rest);
     KJ_IF_MAYBE(known, cell) {
       images += known->images;

@@ -8,6 +8,9 @@
 
 namespace runner {
 
+// Every such file begins with these bytes.
+constexpr kj::StringPtr CONFUSION_BEGIN = "label,predicted,images\n"_kj;
+
 // Returns the text of the file. `cells` are ordered by label, then by prediction.
 kj::String confusionText(kj::ArrayPtr<const nn::ConfusionCell> cells);
 

@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 #include <kj/vector.h>
+#include <string.h>
 
 #include <cmath>
 
@@ -257,13 +258,23 @@ kj::String reportHtml(kj::StringPtr title, Runs runs) {
 }
 
 kj::Maybe<kj::String> foreignReportIn(kj::StringPtr folder) {
-  auto markdown = kj::str(folder, "/table.md"), csv = kj::str(folder, "/table.csv");
-  kj::StringPtr tables[] = {markdown, csv};
-  return foreignFileOf(kj::str(folder, "/report.html"), REPORT_BEGIN, tables);
+  constexpr size_t HEADER_BYTES_MAX = 64 << 10;
+  auto page = kj::str(folder, "/report.html");
+  if (isForeignFile(page, REPORT_BEGIN)) return kj::mv(page);
+  for (auto name: {"/table.md", "/table.csv"}) {
+    auto path = kj::str(folder, name);
+    KJ_IF_MAYBE(begin, beginningOf(path, HEADER_BYTES_MAX)) {
+      auto header = begin->slice(0, begin->findFirst('\n').orDefault(begin->size()));
+      auto text = kj::heapString(header);
+      bool isOwn = ::strstr(text.cStr(), "train-accuracy") != nullptr ||
+                   ::strstr(text.cStr(), "global step") != nullptr;
+      if (!isOwn) return kj::mv(path);
+    }
+  }
+  return nullptr;
 }
 
 void writeReport(kj::StringPtr folder, kj::StringPtr title, Runs runs, kj::StringPtr wayOut) {
-  // The page comes first: see foreignReportIn().
   writeWhole(kj::str(folder, "/report.html"), reportHtml(title, runs), wayOut);
   writeWhole(kj::str(folder, "/table.md"), tableMarkdown(runs), wayOut);
   writeWhole(kj::str(folder, "/table.csv"), tableCsv(runs), wayOut);

@@ -88,21 +88,33 @@ void requireUnfinished(const LoadedExperiment& loaded, const RunFolder& folder) 
   }
 }
 
+// Whether the events in `folder` say which run is there.
+bool saysWhichRun(const RunFolder& folder) {
+  return lastLineOf(folder.events()).size() > 0 &&
+         readRecordToResume(folder.path).digest.size() > 0;
+}
+
 // Returns the checkpoint from which the run continues, and sets newer ones aside. Null if there is
-// none: the run then begins again. Throws, and changes nothing, if another program, file or user
-// could use one, or if the run must not continue. A launcher has made sure that it has not
-// finished.
+// none: the run then begins again, and the weights of an unknown run are set aside, too. Throws,
+// and changes nothing, if another program, file or user could use one, or if the run must not
+// continue. A launcher has made sure that it has not finished.
 kj::Maybe<FoundCheckpoint> checkpointOf(
     const LoadedExperiment& loaded, const RunFolder& folder, bool launched) {
   kj::Vector<kj::String> refused;
   auto found = newestCheckpoint(
       folder, loaded.digest.asPtr(), [&](kj::String why) { refused.add(kj::mv(why)); });
   if (found == nullptr) requireContinuable(folder, loaded.digest);
-  for (auto& why: refused) tell(why);
-  if (found == nullptr && refused.size() > 0) {
-    tell(kj::str("no checkpoint of ", folder.path, " can be used, so the run begins again"));
-  }
   if (!launched) requireUnfinished(loaded, folder);
+  kj::Maybe<kj::String> aside;
+  if (found == nullptr && !saysWhichRun(folder)) aside = setResultsAside(folder);
+  KJ_IF_MAYBE(sentence, aside) {
+    tell(*sentence);
+  } else {
+    for (auto& why: refused) tell(why);
+    if (found == nullptr && refused.size() > 0) {
+      tell(kj::str("no checkpoint of ", folder.path, " can be used, so the run begins again"));
+    }
+  }
   KJ_IF_MAYBE(checkpoint, found) {
     auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;
     requireSameInstructionSet(

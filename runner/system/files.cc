@@ -282,24 +282,20 @@ kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path) {
   return nullptr;
 }
 
-bool isForeignFile(kj::StringPtr path, kj::StringPtr begin) {
-  if (!isFilledFile(path)) return false;
+kj::Maybe<kj::String> beginningOf(kj::StringPtr path, size_t bytes) {
+  if (!isFilledFile(path)) return nullptr;
   int raw = ::open(path.cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (raw < 0) return true;
+  if (raw < 0) return kj::String();
   kj::AutoCloseFd fd(raw);
-  auto found = kj::heapArray<char>(begin.size());
-  return ::read(fd, found.begin(), found.size()) != ssize_t(found.size()) ||
-         found.asPtr() != begin.asArray();
+  auto found = kj::heapArray<char>(bytes);
+  auto n = ::read(fd, found.begin(), found.size());
+  return kj::heapString(found.begin(), kj::max(n, ssize_t(0)));
 }
 
-kj::Maybe<kj::String> foreignFileOf(
-    kj::StringPtr page, kj::StringPtr begin, kj::ArrayPtr<const kj::StringPtr> others) {
-  if (isForeignFile(page, begin)) return kj::str(page);
-  if (::access(page.cStr(), F_OK) == 0) return nullptr;
-  for (auto& path: others) {
-    if (isFilledFile(path)) return kj::str(path);
-  }
-  return nullptr;
+bool isForeignFile(kj::StringPtr path, kj::StringPtr begin) {
+  return beginningOf(path, begin.size())
+      .map([&](auto& found) { return found != begin; })
+      .orDefault(false);
 }
 
 int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, bool (*givesUp)()) {

@@ -70,16 +70,14 @@ void removeAbandoned(kj::StringPtr path);
 // may be replaced, not a link. Changes nothing.
 kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path);
 
+// Returns the first `bytes` of the regular file at `path`, or fewer if it has fewer. Null if there
+// is no such file, or if it is empty. Empty if it cannot be read.
+kj::Maybe<kj::String> beginningOf(kj::StringPtr path, size_t bytes);
+
 // Whether there is a regular file at `path` that is not empty and does not begin with `begin`, so
 // that something else has written it than the command that is about to replace it. A mistyped name
 // must not destroy somebody's file.
 bool isForeignFile(kj::StringPtr path, kj::StringPtr begin);
-
-// Returns a file that something else has written than the command that is about to write `page`,
-// which begins with `begin`, and then the files `others`. Null if there is none. Without a page,
-// all that is in `others` is somebody else's.
-kj::Maybe<kj::String> foreignFileOf(
-    kj::StringPtr page, kj::StringPtr begin, kj::ArrayPtr<const kj::StringPtr> others);
 
 // Writes all of `bytes` to an open descriptor. Returns 0, or errno if a write fails. If nobody
 // reads a pipe, and a signal comes after which `givesUp` returns true, returns EINTR instead of

@@ -191,18 +191,14 @@ TEST_CASE("isForeignFile: only a file with another beginning would be a loss") {
   CHECK(isForeignFile(path, "<!DOC"));
 }
 
-TEST_CASE("foreignFileOf: a page that begins as expected vouches for the files beside it") {
-  auto folder = newFolder();
-  auto page = kj::str(folder, "/page"), table = kj::str(folder, "/table");
-  kj::StringPtr others[] = {table};
-  auto found = [&]() { return foreignFileOf(page, "<!DOC", others); };
-  CHECK((found() == nullptr));
-  tests::writeFile(table, "| a |\n");
-  CHECK(KJ_REQUIRE_NONNULL(found()) == table);
-  tests::writeFile(page, "<!DOCTYPE html>");
-  CHECK((found() == nullptr));
-  tests::writeFile(page, "<html>");
-  CHECK(KJ_REQUIRE_NONNULL(found()) == page);
+TEST_CASE("beginningOf: gives as many bytes as there are, and null for no file and an empty one") {
+  auto path = kj::str(newFolder(), "/text");
+  CHECK((beginningOf(path, 3) == nullptr));
+  tests::writeFile(path, "");
+  CHECK((beginningOf(path, 3) == nullptr));
+  tests::writeFile(path, "text");
+  CHECK(KJ_REQUIRE_NONNULL(beginningOf(path, 3)) == "tex");
+  CHECK(KJ_REQUIRE_NONNULL(beginningOf(path, 100)) == "text");
 }
 
 TEST_CASE("removeTornLine: removes all that follows the last newline, however long it is") {

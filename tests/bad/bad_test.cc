@@ -205,15 +205,27 @@ TEST_CASE("table says which folder is wrong and what to do, and ends with exit c
   refuse({RUNNER, "table", folder, "--into", "/proc/foo"},
       "error: cannot make the folder /proc/foo: No such file or directory; choose another folder "
       "with --into\n");
-  // Files of other programs stay.
-  auto into = newFolder();
-  auto foreign = kj::str(into, "/table.csv");
-  writeFile(foreign, "my,own\n");
-  auto refused = Command({RUNNER, "table", folder, "--into", into}).wait();
-  CHECK(refused.exitCode == 2);
-  CHECK(contains(refused.errors, kj::str(foreign, " exists, and is not of a report. Choose ")));
-  CHECK(readFile(foreign) == "my,own\n");
-  CHECK(::access(kj::str(into, "/report.html").cStr(), F_OK) != 0);
+  // Files of other programs stay, whether the folder is named with --into or not. A table of an
+  // earlier report is replaced.
+  for (bool isNamed: {true, false}) {
+    auto into = isNamed ? newFolder() : kj::str(folder);
+    auto foreign = kj::str(into, "/table.csv");
+    auto table = [&]() {
+      kj::StringPtr words[] = {RUNNER, "table", folder, "--into", into};
+      return Command(kj::arrayPtr(words, isNamed ? 5 : 3)).wait();
+    };
+    writeFile(foreign, "my,own\n");
+    auto refused = table();
+    CHECK(refused.exitCode == 2);
+    CHECK(contains(refused.errors, kj::str(foreign, " exists, and is not of a report. Choose ")));
+    CHECK(readFile(foreign) == "my,own\n");
+    CHECK(::access(kj::str(into, "/report.html").cStr(), F_OK) != 0);
+    REQUIRE(::unlink(foreign.cStr()) == 0);
+    table();
+    REQUIRE(::unlink(kj::str(into, "/report.html").cStr()) == 0);
+    CHECK(!contains(table().errors, "is not of a report"));
+    CHECK(::access(kj::str(into, "/report.html").cStr(), F_OK) == 0);
+  }
 }
 
 TEST_CASE("a misspelt command is answered with the nearest one and with all of them") {

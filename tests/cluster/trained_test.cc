@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "io/images/jpeg.h"
 #include "tests/cluster/whole_runs.h"
@@ -193,12 +194,15 @@ TEST_CASE("predict: its answers for all files add up to evaluate's accuracy") {
     return command({"evaluate", run.folder, "--data", folder, "--into", into});
   };
   CHECK(again().exitCode == 0);
-  auto foreign = kj::str(into, "/evaluation.html");
-  writeFile(foreign, "my own");
-  auto refused = again();
-  CHECK(refused.exitCode == 2);
-  CHECK(contains(refused.errors, kj::str(foreign, " exists, and is not of an evaluation. ")));
-  CHECK(readFile(foreign) == "my own");
+  for (auto name: {"/evaluation.csv", "/evaluation.html"}) {
+    auto foreign = kj::str(into, name);
+    writeFile(foreign, "my own");
+    auto refused = again();
+    CHECK(refused.exitCode == 2);
+    CHECK(contains(refused.errors, kj::str(foreign, " exists, and is not of an evaluation. ")));
+    CHECK(readFile(foreign) == "my own");
+    REQUIRE(::unlink(foreign.cStr()) == 0);
+  }
   auto all = command({"evaluate", run.folder, "--set", "log.top_k=2"});
   CHECK(all.exitCode == 2);
   CHECK(contains(all.errors, "log.top_k = 2 counts every image: the network has 2 classes"));

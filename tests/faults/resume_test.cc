@@ -311,17 +311,22 @@ done)"_kj;
 TEST_CASE("--resume keeps the checkpoints of a run whose events do not say which run it is") {
   ResumableRun undisturbed(nullptr);
   auto unbroken = undisturbed.train();
-  ResumableRun run(nullptr);
-  run.trainUntil(SAVED, 3);
-  auto newest = run.newestCheckpoint();
-  writeFile(kj::str(run.folder, "/events.jsonl"), "");
-  kj::StringPtr words[] = {"--folder", run.folder, RESUME};
-  auto ended = run.start(words)->wait();
-  CHECK(contains(ended.errors, "What was there is kept as checkpoints.refused\n"));
-  CHECK(finished(ended, run.folder).weightsSha256 == unbroken.weightsSha256);
-  auto step = newest.slice(KJ_ASSERT_NONNULL(newest.findLast('/')));
-  auto kept = kj::str(run.folder, "/checkpoints.refused", step, "/manifest.json");
-  CHECK(readFile(kept).size() > 0);
+  for (bool isNamed: {true, false}) {
+    CAPTURE(isNamed);
+    ResumableRun run(nullptr);
+    run.trainUntil(SAVED, 3);
+    auto newest = run.newestCheckpoint();
+    writeFile(kj::str(run.folder, "/events.jsonl"), "");
+    writeFile(kj::str(run.folder, "/weights.safetensors"), "the only copy");
+    kj::StringPtr words[] = {RESUME, "--folder", run.folder};
+    auto ended = run.start(kj::arrayPtr(words, isNamed ? 3 : 1))->wait();
+    CHECK(contains(ended.errors,
+        "What was there is kept as checkpoints.refused, weights.safetensors.refused\n"));
+    CHECK(finished(ended, run.folder).weightsSha256 == unbroken.weightsSha256);
+    auto step = newest.slice(KJ_ASSERT_NONNULL(newest.findLast('/')));
+    CHECK(run.read(kj::str("checkpoints.refused", step, "/manifest.json")).size() > 0);
+    CHECK(run.read("weights.safetensors.refused") == "the only copy");
+  }
 }
 
 TEST_CASE("--resume with another cluster.instruction_set is refused, and changes nothing") {

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "runner/text/numbers.h"
 #include "tools/logs/line_text.h"
 
 namespace tools {
@@ -59,10 +58,13 @@ Content readContent(LineText rest, LogLine& line) {
       static_cast<const char*>(memchr(rest.begin(), '=', kj::min(rest.size(), METRIC_BYTES_MAX)));
   if (equals == nullptr || equals == rest.begin()) return Content::OTHER;
   line.metric = kj::arrayPtr(rest.begin(), equals);
-  auto content = figureIn(kj::arrayPtr(equals + 1, rest.end()), line);
+  auto value = kj::arrayPtr(equals + 1, rest.end());
+  auto content = figureIn(value, line);
+  takeSpaces(value);
   // A sentence of somebody else is no figure.
   bool isName = memchr(line.metric.begin(), ' ', line.metric.size()) == nullptr;
-  return content == Content::FIGURE || isName ? content : Content::OTHER;
+  bool isSentence = !isName && (value.size() == 0 || strchr("0123456789.+-", value[0]) == nullptr);
+  return content == Content::FIGURE || !isSentence ? content : Content::OTHER;
 }
 
 // Reads a line. Fills in `line` if the result is FIGURE.
@@ -108,20 +110,9 @@ kj::Maybe<LogLine> readLogLine(LineText text, uint64_t number) {
   return line;
 }
 
-UnreadableLines unreadableLinesIn(LineText log) {
-  UnreadableLines found;
-  eachLine(log, [&](LineText text, uint64_t number) {
-    LogLine ignored{};
-    if (readLine(text, ignored) != Content::UNREADABLE_FIGURE) return;
-    if (found.count == 0) found.first = number;
-    found.count++;
-  });
-  return found;
-}
-
-kj::String describe(const UnreadableLines& lines) {
-  return kj::str(runner::counted(lines.count, "line"),
-      " whose number cannot be read; the first is line ", lines.first);
+bool isUnreadableLogLine(LineText text) {
+  LogLine ignored{};
+  return readLine(text, ignored) == Content::UNREADABLE_FIGURE;
 }
 
 kj::Vector<LogLine> readLogLines(LineText log) {

@@ -44,15 +44,9 @@ bool isCalled(kj::ArrayPtr<const char> metric, kj::StringPtr name);
 // nine digits.
 kj::Maybe<LogLine> readLogLine(kj::ArrayPtr<const char> line, uint64_t number);
 
-// The lines with the beginning of a recognised line and the name of a figure, but without a number
-// that can be read, such as `Epoch[0] Train-accuracy=0,5`.
-struct UnreadableLines {
-  uint64_t count = 0;
-  uint64_t first = 0;  // the number of the first one in the file, from 1
-};
-UnreadableLines unreadableLinesIn(kj::ArrayPtr<const char> log);
-// Returns them in words: "2 lines whose number cannot be read; the first is line 7".
-kj::String describe(const UnreadableLines& lines);
+// Whether `line` has the beginning of such a line and the name of a figure, but no number that can
+// be read, as in `Epoch[0] Train-accuracy=0,5`.
+bool isUnreadableLogLine(kj::ArrayPtr<const char> line);
 
 // Returns all recognised lines of `log`, in the file's order. `log` must outlive the result.
 kj::Vector<LogLine> readLogLines(kj::ArrayPtr<const char> log);

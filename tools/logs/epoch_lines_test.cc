@@ -106,18 +106,6 @@ TEST_CASE("readLogLine: a line that begins again after another figure has only t
   same(told("Node[1] Epoch[0] Train-foo=bad Epoch[0] Time cost=1"), "time 0 1  1.000000");
 }
 
-TEST_CASE("unreadableLinesIn: counts figures that cannot be read, but no other lines") {
-  kj::StringPtr log =
-      "Epoch[0] Resetting Data Iterator\nEpoch[0] Train-accuracy=0.5\nEpoch[1] Train-accuracy=0,5\n"
-      "Epoch[1] Train-accuracy=50%\nEpoch[1] Validation-accuracy=+0.6\nEpoch[1] Time cost=\n"
-      "Epoch[1] Batch [5]\tSpeed: fast samples/sec\nEpoch[1] Train-data is better if a=b\n"
-      "Epoch[1] Train-foo=bad Epoch[1] Time cost=1\n";
-  auto found = unreadableLinesIn(log.asArray());
-  CHECK(found.count == 5);
-  CHECK(found.first == 3);
-  CHECK(unreadableLinesIn(nullptr).count == 0);
-}
-
 TEST_CASE("readLogLines: numbers a log's lines from 1, with any line ends") {
   kj::StringPtr log = "start\r\nEpoch[0] Train-accuracy=0.5\r\n\nEpoch[0] Time cost=1";
   auto lines = readLogLines(log.asArray());

@@ -7,6 +7,27 @@
 namespace tools {
 namespace {
 
+enum class Content { LINE, UNREADABLE, OTHER };
+
+// A number that does not end where it should cannot be read. Text without any number is no line.
+Content contentOf(bool isWhole, const kj::Maybe<double>& value) {
+  if (isWhole) return Content::LINE;
+  return value == nullptr ? Content::OTHER : Content::UNREADABLE;
+}
+
+Content lineOrOther(bool isLine) {
+  return isLine ? Content::LINE : Content::OTHER;
+}
+
+// Whether a number that ends where `rest` begins is only the first part of a word: `2` of `2,1`.
+bool goesOn(LineText rest) {
+  auto isWord = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  if (rest.size() > 1 && (rest[0] == ',' || rest[0] == '.')) rest = rest.slice(1, rest.size());
+  return rest.size() > 0 && isWord(rest[0]);
+}
+
 // Reads `word`, spaces and a number, which goes to `count`, from the front of `rest`. Returns
 // whether they are there.
 bool takeField(LineText& rest, kj::StringPtr word, uint& count) {
@@ -77,11 +98,12 @@ bool readReplicaStep(LineText front, LineText rest, StepLine& line) {
 }
 
 // `After 200 training step(s), validation cross entropy = 1234.56`
-bool readReplicaEnd(LineText front, LineText rest, StepLine& line) {
+Content readReplicaEnd(LineText front, LineText rest, StepLine& line) {
   line.style = StepStyle::TF_REPLICA;
   line.end = true;
-  return takeField(rest, "(s), validation cross entropy =", line.loss) && endsHere(rest) &&
-         readAfter(front, line.globalStep);
+  bool hasValue = takeField(rest, "(s), validation cross entropy =", line.loss) &&
+                  readAfter(front, line.globalStep);
+  return hasValue ? contentOf(endsHere(rest), line.loss) : Content::OTHER;
 }
 
 bool isLetter(char c) {
@@ -108,30 +130,33 @@ kj::Maybe<double> firstValue(LineText& rest) {
 
 // `After 100 training steps (95 global steps), loss on training batch is 2.30259, accuracy is
 // 0.125. (0.021 sec/batch)`
-bool readAwsStep(LineText front, LineText rest, StepLine& line) {
+Content readAwsStep(LineText front, LineText rest, StepLine& line) {
   line.style = StepStyle::TF_AWS;
   uint globalStep;
-  if (!takeField(rest, "s (", globalStep) || !take(rest, "global steps)")) return false;
+  if (!takeField(rest, "s (", globalStep) || !take(rest, "global steps)")) return Content::OTHER;
   line.globalStep = globalStep;
-  if (!readAfter(front, line.step)) return false;
+  if (!readAfter(front, line.step)) return Content::OTHER;
   KJ_IF_MAYBE(loss, after(rest, "loss on training batch is ")) {
     rest = *loss;
     line.loss = takeValue(rest);
+    if (line.loss != nullptr && goesOn(rest)) return Content::UNREADABLE;
   }
   KJ_IF_MAYBE(accuracy, after(rest, "accura")) {
     rest = *accuracy;
     line.accuracy = firstValue(rest);
+    if (line.accuracy != nullptr && goesOn(rest)) return Content::UNREADABLE;
   }
   KJ_IF_MAYBE(time, after(rest, "(")) {
     auto value = takeValue(*time);
+    if (value != nullptr && goesOn(*time)) return Content::UNREADABLE;
     if (take(*time, " sec/batch)")) line.batch_s = value;
   }
-  return true;
+  return Content::LINE;
 }
 
 // `Step: 100,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.9133,  AvgTime: 3.11ms`, from the first
 // number on.
-bool readSchlagStep(LineText rest, StepLine& line) {
+Content readSchlagStep(LineText rest, StepLine& line) {
   line.style = StepStyle::SCHLAG;
   auto comma = [&]() {
     bool is = take(rest, ",");
@@ -140,22 +165,24 @@ bool readSchlagStep(LineText rest, StepLine& line) {
   };
   uint globalStep;
   kj::Maybe<double> batch_ms;
-  bool whole = takeField(rest, "", globalStep) && comma() &&
-               takeField(rest, "Epoch:", line.epoch) && comma() &&
-               takeField(rest, "Batch:", line.batch) && takeField(rest, "of", line.epochBatches) &&
-               comma() && takeField(rest, "Cost:", line.loss) && comma() &&
-               takeField(rest, "AvgTime:", batch_ms) && take(rest, "ms");
-  if (!whole) return false;
+  bool begins = takeField(rest, "", globalStep) && comma() &&
+                takeField(rest, "Epoch:", line.epoch) && comma() &&
+                takeField(rest, "Batch:", line.batch) && takeField(rest, "of", line.epochBatches) &&
+                comma() && takeField(rest, "Cost:", line.loss);
+  if (!begins) return Content::OTHER;
+  bool isWhole = comma() && takeField(rest, "AvgTime:", batch_ms) && take(rest, "ms");
+  // The line may have been cut off.
+  if (!isWhole) return rest.size() == 0 ? Content::OTHER : Content::UNREADABLE;
   line.globalStep = globalStep;
   line.batch_s = KJ_ASSERT_NONNULL(batch_ms) / 1e3;
-  return true;
+  return Content::LINE;
 }
 
-bool readEndValue(LineText rest, StepStyle style, StepLine& line, kj::Maybe<double>& value) {
+Content readEndValue(LineText rest, StepStyle style, StepLine& line, kj::Maybe<double>& value) {
   line.style = style;
   line.end = true;
   value = takeValue(rest);
-  return value != nullptr && endsHere(rest);
+  return contentOf(value != nullptr && endsHere(rest), value);
 }
 
 // `total step: 2005, global_step: 2000`, from the first number on.
@@ -169,32 +196,41 @@ bool readAwsEnd(LineText rest, StepLine& line) {
   return true;
 }
 
-}  // namespace
-
-kj::Maybe<StepLine> readStepLine(LineText text, uint64_t number) {
-  StepLine line{};
-  line.number = number;
-  bool found = false;
+// Reads a line. Fills in `line` if the result is LINE.
+Content readLine(LineText text, StepLine& line) {
   // Each function looks only for the first occurrence of its words. One pass is enough, however
   // long the line is.
   constexpr kj::StringPtr TRAINING_STEP = "training step"_kj;
   KJ_IF_MAYBE(place, find(text, TRAINING_STEP)) {
     auto front = text.slice(0, *place);
     auto rest = text.slice(*place + TRAINING_STEP.size(), text.size());
-    found = startsWith(rest, " ")   ? readReplicaStep(front, rest, line)
-            : startsWith(rest, "(") ? readReplicaEnd(front, rest, line)
-                                    : readAwsStep(front, rest, line);
-  } else KJ_IF_MAYBE(rest, after(text, "total step: ")) {
-    found = readAwsEnd(*rest, line);
-  } else KJ_IF_MAYBE(rest, after(text, "Step: ")) {
-    found = readSchlagStep(*rest, line);
-  } else KJ_IF_MAYBE(rest, after(text, "Test-Accuracy: ")) {
-    found = readEndValue(*rest, StepStyle::SCHLAG, line, line.accuracy);
-  } else KJ_IF_MAYBE(rest, after(text, "Final Cost: ")) {
-    found = readEndValue(*rest, StepStyle::SCHLAG, line, line.loss);
+    if (startsWith(rest, " ")) return lineOrOther(readReplicaStep(front, rest, line));
+    if (startsWith(rest, "(")) return readReplicaEnd(front, rest, line);
+    return readAwsStep(front, rest, line);
   }
-  if (!found) return nullptr;
+  KJ_IF_MAYBE(rest, after(text, "total step: ")) return lineOrOther(readAwsEnd(*rest, line));
+  KJ_IF_MAYBE(rest, after(text, "Step: ")) return readSchlagStep(*rest, line);
+  KJ_IF_MAYBE(rest, after(text, "Test-Accuracy: ")) {
+    return readEndValue(*rest, StepStyle::SCHLAG, line, line.accuracy);
+  }
+  KJ_IF_MAYBE(rest, after(text, "Final Cost: ")) {
+    return readEndValue(*rest, StepStyle::SCHLAG, line, line.loss);
+  }
+  return Content::OTHER;
+}
+
+}  // namespace
+
+kj::Maybe<StepLine> readStepLine(LineText text, uint64_t number) {
+  StepLine line{};
+  line.number = number;
+  if (readLine(text, line) != Content::LINE) return nullptr;
   return line;
+}
+
+bool isUnreadableStepLine(LineText text) {
+  StepLine ignored{};
+  return readLine(text, ignored) == Content::UNREADABLE;
 }
 
 kj::Vector<StepLine> readStepLines(LineText log) {

@@ -4,7 +4,7 @@
 #include <kj/vector.h>
 
 #include "configs/language/failure.h"
-#include "tools/logs/epoch_lines.h"
+#include "tools/logs/unreadable_lines.h"
 #include "tools/results/tables.h"
 
 namespace tools {
