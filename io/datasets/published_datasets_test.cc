@@ -15,6 +15,7 @@
 #include "io/testing/image_folder.h"
 #include "io/testing/scratch.h"
 #include "tests/skip.h"
+#include "tests/text.h"
 
 namespace io {
 
@@ -213,6 +214,10 @@ TEST_CASE("openDataset: refuses by name a source without the files, or with dama
            "t10k-labels-idx1-ubyte"}) {
     scratch.write(kj::str("short/", name), kj::StringPtr("x").asBytes());
   }
+  scratch.write("all/mnist/train-images-idx3-ubyte", kj::StringPtr("x").asBytes());
+  auto all = scratch.path("all");
+  auto missing = thrownBy([&]() { openDataset(testConfig("mnist", kj::str(all)), unheard()); });
+  CHECK(tests::contains(missing, kj::str(all, "/mnist has no train-labels-idx1-ubyte. Set ")));
   auto source = scratch.path("short");
   CHECK(thrownBy([&]() { openDataset(testConfig("cifar10", kj::str(source)), unheard()); }) ==
         kj::str("cannot find the data set cifar10: ", source,

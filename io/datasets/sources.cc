@@ -165,9 +165,11 @@ kj::Maybe<Files> readPlace(
     seen.add(nothingAt(place));
     return nullptr;
   }
+  auto own = kj::str(place, "/", source.folder);
+  auto folder = pathKind(own) == PathKind::FOLDER ? own.asPtr() : place;
   for (auto& file: source.files) {
-    if (findFile(source, place, file) == nullptr) {
-      seen.add(kj::str(place, " has no ", file.name));
+    if (findFile(source, folder, file) == nullptr) {
+      seen.add(kj::str(folder, " has no ", file.name));
       break;
     }
   }

@@ -477,10 +477,11 @@ void requireContinuable(const RunFolder& folder, kj::StringPtr digest) {
   if (newestCheckpoint(folder, digest, [](kj::String) {}) != nullptr) return;
   KJ_IF_MAYBE(why, foreign) {
     configs::fail("cannot continue the run in ", folder.path, ": ", *why, ". Continue it with the ",
-        "program and the file that made it, or rename the folder to begin again");
+        "program and the file that made it, or move the folder elsewhere to begin again");
   }
   configs::fail("cannot continue the run in ", folder.path, ": ", KJ_ASSERT_NONNULL(unreadable),
-      ". Make the files of ", "its checkpoints readable, or rename the folder to begin again");
+      ". Make the files of ",
+      "its checkpoints readable, or move the folder elsewhere to begin again");
 }
 
 void setAsideAfter(const RunFolder& folder, kj::Maybe<const FoundCheckpoint&> kept) {

@@ -149,8 +149,9 @@ private:
                                          ? newRunFolder("runs", experiment.name)
                                          : RunFolder{kj::str(options.folder.path)});
   auto& held = *own;
+  // Before the run has begun, the folder may still hold another one.
+  held.lock.mayRefuse();
   held.lock.noteByHand();
-  if (repeats) held.lock.noteRepeatsMembers();
   held.lock.noteInterrupts();
   // The lock must outlive an exception that ends the command.
   commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
@@ -160,6 +161,11 @@ private:
   bool hasBegun = false;
   kj::Maybe<AddressFile> addressFile;
   auto show = [&](Event::Reader event, kj::StringPtr) {
+    if (!hasBegun) {
+      held.lock.accept();
+      held.lock.noteByHand();
+      if (repeats) held.lock.noteRepeatsMembers();
+    }
     hasBegun = true;
     if (event.isListening()) {
       auto address = event.getListening().getAddress();
@@ -182,12 +188,7 @@ private:
     if (failure == nullptr) {
       view.say("interrupted; the servers and workers lose the coordinator and end");
     }
-    // Before this run has begun, the folder may still hold another run.
-    if (hasBegun) {
-      reportBrokenRun(held.folder, experiment.name);
-    } else {
-      held.lock.restore();
-    }
+    if (hasBegun) reportBrokenRun(held.folder, experiment.name);
     // Nobody else reports that the run has failed.
     KJ_IF_MAYBE(e, failure) commandLine.endWith(*e, RUN_FAILED);
     commandLine.endWith(INTERRUPTED);

@@ -140,7 +140,6 @@ bool prepareGivenFolder(
           resumes ? "continues: " : "begins again: ", *why));
     } else {
       tell(kj::str("the run in ", folder.path, " has already finished, so nothing was started"));
-      held.lock.restore();
       commandLine.endWith(codeOf(resultOf(kj::mv(record), loaded, folder)));
     }
   }
@@ -149,6 +148,7 @@ bool prepareGivenFolder(
     keepInstructionSet(loaded, record);
     return true;
   }
+  held.lock.accept();
   if (resumes) {
     KJ_IF_MAYBE(sentence, setResultsAside(folder)) tell(*sentence);
   }
@@ -282,6 +282,7 @@ Validity RunCommand::run() {
   auto folder = chooseFolder(all);
   if (options.resumes) {
     refuseQueued(folder);
+    endedJob = slurmJobOf(folder).orDefault(nullptr);
     if (membershipOf.size() == 0 && repeatsMembers(folder)) refuseWithoutMembership(folder);
   }
   bool isSubmitted = inQueue && !isSweep;
@@ -356,27 +357,22 @@ kj::Maybe<kj::String> RunCommand::prepare(LoadedRuns& all) {
 }
 
 kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
+  nameFolderOption();
   RunFolder folder{kj::str(folderPath)};
   if (options.resumes) refuseQueued(folder);
   bool repeats = membershipOf.size() > 0 || (options.resumes && repeatsMembers(folder));
-  auto own = kj::heap<HeldRunFolder>(kj::mv(folder), "choose another folder with --folder");
+  auto own = kj::heap<HeldRunFolder>(kj::mv(folder));
   auto& held = *own;
   commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
+  held.lock.mayRefuse();
   // Signals are handled here until an event loop captures them, because importing the data takes
   // long.
   held.lock.noteInterrupts();
+  KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
+  options.resumes = prepareGivenFolder(held, all.runs[0].loaded, options.resumes, commandLine);
+  if (repeats && membershipOf.size() == 0) refuseWithoutMembership(held.folder);
+  held.lock.accept();
   if (repeats) held.lock.noteRepeatsMembers();
-  auto accept = [&]() -> kj::Maybe<kj::String> {
-    KJ_ON_SCOPE_FAILURE(held.lock.restore());
-    KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
-    options.resumes = prepareGivenFolder(held, all.runs[0].loaded, options.resumes, commandLine);
-    if (repeats && membershipOf.size() == 0) refuseWithoutMembership(held.folder);
-    return nullptr;
-  };
-  KJ_IF_MAYBE(why, accept()) {
-    held.lock.restore();
-    return kj::mv(*why);
-  }
   Course course;
   runExperiment(all, runs, held.folder, tracePath, false, options, course, commandLine);
 }
@@ -391,18 +387,19 @@ RunFolder RunCommand::chooseFolder(LoadedRuns& all) {
 }
 
 void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder, Course& course) {
-  kj::Maybe<RunLock> lock;
-  if (options.resumes) {
-    // Taking the lock also removes the record of how the run ended before, because it is waiting
-    // now.
-    lock = lockIfPossible(folder);
-    if (lock == nullptr) refuseHeldRun(folder);
-    // Another command may have submitted the run since chooseFolder().
-    refuseQueued(folder, course.io);
-    forgetSlurmJob(folder);
+  KJ_IF_MAYBE(right, lockSubmission(folder)) {
+    if (options.resumes) {
+      // Another command may have submitted the run since chooseFolder().
+      if (slurmJobOf(folder).orDefault(nullptr) != endedJob) refuseQueued(folder, course.io);
+      // Taking the lock also removes the record of how the run ended before, because it is waiting
+      // now.
+      if (lockIfPossible(folder) == nullptr) refuseHeldRun(folder);
+      forgetSlurmJob(folder);
+    }
+    OutputThread outputThread;
+    runInQueue(loaded, folder, kj::mv(*right), detach, course, commandLine);
   }
-  OutputThread outputThread;
-  runInQueue(loaded, folder, kj::mv(lock), detach, course, commandLine);
+  configs::fail("another process submits the run in ", folder.path, " to Slurm");
 }
 
 kj::Maybe<RunLock> RunCommand::takeLock(const RunFolder& folder, bool isOfSweep,

@@ -73,6 +73,7 @@ private:
   kj::String tracePath;
   kj::String membershipOf;
   kj::String continued;  // a setting: see Continued
+  kj::String endedJob;   // the number of the Slurm job that worked on the resumed run before
   LaunchOptions options;
 };
 

@@ -42,7 +42,7 @@ void refuseQueued(const RunFolder& folder, kj::AsyncIoContext& io) {
   }
 }
 
-void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, kj::Maybe<RunLock> lock,
+void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, kj::AutoCloseFd right,
     bool detach, Course& course, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   writeWhole(folder.experiment(), loaded.resolved);
@@ -55,7 +55,7 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, kj::May
                           job = kj::mv(id);
                           return queue.noteOrCancel(job, kj::arrayPtr(&folder, 1));
                         })
-                        .then([&]() { lock = nullptr; })
+                        .then([&]() { right = nullptr; })
                         .fork();
   auto cancel = [&]() {
     tell("cancelling the job. Another Ctrl-C does not wait for its end");
@@ -73,7 +73,6 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, kj::May
     isSubmitted = course.endsUninterrupted(submission.addBranch(), [](kj::StringPtr) {});
   });
   KJ_IF_MAYBE(e, refused) {
-    lock = nullptr;
     // `runner attach` looks for this lock.
     kj::runCatchingExceptions(
         [&]() { HeldRunFolder({kj::str(folder.path)}).lock.noteExit(RUN_FAILED); });

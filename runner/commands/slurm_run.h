@@ -17,11 +17,10 @@ void refuseQueued(const RunFolder& folder);
 // Does the same with an event loop that exists already.
 void refuseQueued(const RunFolder& folder, kj::AsyncIoContext& io);
 
-// Submits the run, which will work in `folder`, and then drops `lock`, the lock of that folder if
-// it is not new: the job takes it. Then follows it to its end, and ends the process
-// with its exit code. An interrupt cancels the job. With `detach`, ends the process right after
-// the submission.
+// Submits the run, which will work in `folder`, and then drops `right`: see lockSubmission(). Then
+// follows the job to its end, and ends the process with its exit code. An interrupt cancels the
+// job. With `detach`, ends the process right after the submission.
 [[noreturn]] void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder,
-    kj::Maybe<RunLock> lock, bool detach, Course& course, CommandLine& commandLine);
+    kj::AutoCloseFd right, bool detach, Course& course, CommandLine& commandLine);
 
 }  // namespace runner

@@ -39,7 +39,7 @@ constexpr kj::StringPtr SCRIPT =
     "exec 9>>\"$d.lock\";"
     "until flock -n 9 2>/dev/null;do "
     "if [ $? != 1 ];then t=\"$p.$(uname -n).$$.tar\";break;fi;"
-    "echo;echo \"runner: waiting $(wc -c 2>/dev/null <\"$t\")\";sleep 1;"
+    "echo;echo \"runner: waiting $(du -sk \"$d\" 2>/dev/null)\";sleep 1;"
     "done;"
     "damaged=0;copied=0;"
     "until [ $copied = 1 ]||whole;do "

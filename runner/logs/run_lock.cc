@@ -58,9 +58,9 @@ void noteHolder(int fd) {
                ownSlurmRestarts()));
 }
 
-kj::AutoCloseFd openLockFile(const RunFolder& folder) {
+// Opens the file `name` of `folder`, which is locked and not replaced.
+kj::AutoCloseFd openToLock(const RunFolder& folder, kj::StringPtr name) {
   makeFolders(folder.path);
-  auto name = lockFile(folder);
   int raw = ::open(name.cStr(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (raw < 0) configs::fail("cannot write ", name, ": ", strerror(errno), "; ", otherRuns());
   return kj::AutoCloseFd(raw);
@@ -111,48 +111,55 @@ RunLock::RunLock(kj::AutoCloseFd ownFd, bool isOnlyWritten)
 }
 
 RunLock::~RunLock() noexcept {
-  if (isOnlyWritten && fd != nullptr) note(fd, RELEASED);
+  if (fd == nullptr) return;
+  if (notesInterrupts) writeAtInterrupt(-1, nullptr);
+  if (isOnlyWritten) note(fd, RELEASED);
 }
 
 void RunLock::noteBackground() const {
-  add(IN_BACKGROUND);
+  note(fd, IN_BACKGROUND);
 }
 
 void RunLock::noteByHand() const {
-  add(BY_HAND);
+  note(fd, BY_HAND);
 }
 
 void RunLock::noteSweep() const {
-  add(OF_SWEEP);
+  note(fd, OF_SWEEP);
 }
 
 void RunLock::noteRepeatsMembers() const {
-  add(REPEATS_MEMBERS);
+  note(fd, REPEATS_MEMBERS);
 }
 
 void RunLock::noteExit(int code) const {
-  add(kj::str("exit ", code));
-}
-
-void RunLock::add(kj::StringPtr lines) const {
-  if (!isRestored) note(fd, lines);
-}
-
-void RunLock::restore() const {
-  if (before.size() == 0) return;
-  appendAtInterrupt(-1, nullptr);
+  if (isAccepted) return note(fd, kj::str("exit ", code));
   (void)!::ftruncate(fd, 0);
   (void)!::pwrite(fd, before.begin(), before.size(), 0);
-  isRestored = true;
 }
 
 void RunLock::noteInterrupts() const {
   static const auto line = kj::str("exit ", int(INTERRUPTED), "\n");
-  appendAtInterrupt(fd, line);
+  writeAtInterrupt(fd, isAccepted ? line : before, !isAccepted);
+  notesInterrupts = true;
+}
+
+void RunLock::mayRefuse() const {
+  // Even if this process is killed, the run still repeats another one.
+  if (::strstr(before.cStr(), kj::str("\n", REPEATS_MEMBERS, "\n").cStr()) != nullptr) {
+    noteRepeatsMembers();
+  }
+  isAccepted = before.size() == 0 || ownSlurmJob() != nullptr;
+}
+
+void RunLock::accept() const {
+  isAccepted = true;
+  noteHolder(fd);
+  if (notesInterrupts) noteInterrupts();
 }
 
 kj::Maybe<RunLock> lockOf(const RunFolder& folder) {
-  auto fd = openLockFile(folder);
+  auto fd = openToLock(folder, lockFile(folder));
   for (;;) {
     auto taken = takeFlock(fd, LOCK_EX);
     if (taken == Flock::TAKEN) return RunLock(kj::mv(fd), false);
@@ -177,7 +184,7 @@ kj::Maybe<RunLock> lockIfPossible(const RunFolder& folder) {
         lockFile(folder), " shows whether a process works there. Do not start two commands there ",
         "at the same moment. If a process on another machine was killed, remove that file"));
     if (hasExistingHolder(folder)) return nullptr;
-    lock = RunLock(openLockFile(folder), true);
+    lock = RunLock(openToLock(folder, lockFile(folder)), true);
     if (!hasExistingHolder(folder)) {
       configs::fail("cannot write ", lockFile(folder), " (is the disk full?); ", otherRuns());
     }
@@ -216,6 +223,17 @@ void noteSlurmJobIsOver(const RunFolder& folder, kj::StringPtr job) {
     kj::AutoCloseFd fd(raw);
     note(fd, RELEASED);
   }
+}
+
+kj::Maybe<kj::AutoCloseFd> lockSubmission(const RunFolder& folder) {
+  auto name = kj::str(folder.path, "/.slurm_lock");
+  auto fd = openToLock(folder, name);
+  auto taken = takeFlock(fd, LOCK_EX);
+  if (taken == Flock::HELD) return nullptr;
+  if (taken == Flock::FAILED) {
+    configs::fail("cannot lock ", name, ": ", strerror(errno), "; ", otherRuns());
+  }
+  return kj::mv(fd);
 }
 
 kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {

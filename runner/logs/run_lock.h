@@ -33,9 +33,12 @@ public:
   // The holder was interrupted, if a signal ends it: see runner/system/interrupts.h.
   void noteInterrupts() const;
 
-  // Writes again what the last holder had noted, if there was one, because this one has changed
-  // nothing else in the folder. Its own notes then have no effect.
-  void restore() const;
+  // Until accept(), this process may still refuse to change the folder. If it ends before, the last
+  // two functions write again what the last holder had noted. This has no effect if nobody had the
+  // lock before, or in a job of Slurm: others wait for its exit code.
+  void mayRefuse() const;
+  // Begins the notes of this process anew.
+  void accept() const;
 
 private:
   friend kj::Maybe<RunLock> lockOf(const RunFolder& folder);
@@ -43,12 +46,11 @@ private:
 
   RunLock(kj::AutoCloseFd fd, bool isOnlyWritten);
 
-  void add(kj::StringPtr lines) const;
-
   kj::AutoCloseFd fd;
   bool isOnlyWritten;  // the file system has no locks
   kj::String before;   // what the last holder had noted
-  mutable bool isRestored = false;
+  mutable bool isAccepted = true;
+  mutable bool notesInterrupts = false;
 };
 
 // Takes the lock of `folder`, and makes the folder if necessary. Null if another process, or
@@ -78,6 +80,11 @@ kj::String holderOf(const RunFolder& folder);
 // Notes that the job of Slurm in which the last holder ran is over: see isHeld(). Has no effect if
 // it ran in another job, or if the file system has locks. Ignores errors.
 void noteSlurmJobIsOver(const RunFolder& folder, kj::StringPtr job);
+
+// Takes the right to submit the run in `folder` to Slurm, until the result is destroyed. Null if
+// another process has it. Another lock than that of the run: the job may take that one at once. On
+// a file system without locks, every process gets the right.
+kj::Maybe<kj::AutoCloseFd> lockSubmission(const RunFolder& folder);
 
 // The process that has the lock of a folder, or had it last.
 struct LockHolder {

@@ -65,6 +65,57 @@ TEST_CASE("lastHolderOf: names the process that has the lock, and how it ended")
   CHECK(read().exitCode == nullptr);
 }
 
+TEST_CASE("RunLock: until it accepts the folder, a holder that ends leaves the notes of the last") {
+  RunFolder folder{tests::newFolder()};
+  auto path = kj::str(folder.path, "/.lock");
+  auto take = [&]() { return KJ_ASSERT_NONNULL(lockOf(folder)); };
+  {
+    // There is no last holder.
+    auto lock = take();
+    lock.mayRefuse();
+    lock.noteRepeatsMembers();
+    lock.noteExit(3);
+  }
+  auto before = tests::readFile(path);
+  {
+    auto lock = take();
+    lock.mayRefuse();
+    // A kill must not hide that the run repeats another one.
+    CHECK(KJ_ASSERT_NONNULL(lastHolderOf(folder)).repeatsMembers);
+    CHECK(lastExitCodeOf(folder) == nullptr);
+    lock.noteExit(2);
+    CHECK(tests::readFile(path) == before);
+  }
+  {
+    auto lock = take();
+    lock.mayRefuse();
+    lock.accept();
+    CHECK_FALSE(KJ_ASSERT_NONNULL(lastHolderOf(folder)).repeatsMembers);
+    lock.noteExit(2);
+    CHECK(KJ_ASSERT_NONNULL(lastExitCodeOf(folder)) == 2);
+  }
+  {
+    // Others wait for the exit code of a job.
+    ::setenv("SLURM_JOB_ID", "17", 1);
+    KJ_DEFER(::unsetenv("SLURM_JOB_ID"));
+    auto lock = take();
+    lock.mayRefuse();
+    lock.noteExit(1);
+    CHECK(KJ_ASSERT_NONNULL(lastExitCodeOf(folder)) == 1);
+  }
+}
+
+TEST_CASE("lockSubmission: gives the right to one process at a time, beside the lock of the run") {
+  RunFolder folder{tests::newFolder()};
+  auto lock = lockOf(folder);
+  {
+    auto right = lockSubmission(folder);
+    CHECK(right != nullptr);
+    CHECK(lockSubmission(folder) == nullptr);
+  }
+  CHECK(lockSubmission(folder) != nullptr);
+}
+
 TEST_CASE("holderOf: names the machine of a process that is not on this one") {
   RunFolder folder{tests::newFolder()};
   auto lock = kj::str(folder.path, "/.lock");

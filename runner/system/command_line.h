@@ -21,7 +21,7 @@ public:
   [[noreturn]] void endWith(ExitCode code);
 
   // Calls `take` with the exit code right before the process ends, unless a signal ends it (see
-  // appendAtInterrupt()). `take` may be called from any thread, and must not throw.
+  // writeAtInterrupt()). `take` may be called from any thread, and must not throw.
   void atEnd(kj::Function<void(int code)> take) { takeCode = kj::mv(take); }
 
   kj::StringPtr getProgramName() override { return programName; }

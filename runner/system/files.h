@@ -13,8 +13,8 @@ namespace runner {
 // Says where else a run may be written, if a disk is full or a folder cannot be written: "choose
 // another folder with --runs". Any thread may call it.
 kj::StringPtr otherRuns();
-// Makes otherRuns() name `--folder`, the option of a role that is started by hand. Call it before
-// other threads start.
+// Makes otherRuns() name `--folder`, for a command that got this option. Call it before other
+// threads start.
 void nameFolderOption();
 
 // Writes `pieces` one after another to `path`, as a WholeFile. Throws with path, cause and way out

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 
 #include "configs/language/printable.h"
@@ -18,8 +19,9 @@ namespace {
 kj::StringPtr lastWords;
 kj::Vector<kj::String> allWords;  // of all calls, because a handler may be writing earlier words
 bool (*mustCleanUpFirst)() = nullptr;
-int appendedFile = -1;
-kj::StringPtr appendedLine;
+volatile std::sig_atomic_t writtenFile = -1;
+kj::StringPtr writtenText;
+bool replacesText = false;
 volatile std::sig_atomic_t interrupted = 0;
 
 void onInterrupt(int) {
@@ -68,16 +70,22 @@ bool isInterrupted() {
   return interrupted != 0;
 }
 
-void appendAtInterrupt(int fd, kj::StringPtr line) {
-  appendedLine = line;
-  appendedFile = fd;
+void writeAtInterrupt(int fd, kj::StringPtr text, bool replaces) {
+  // A signal may come in between.
+  writtenFile = -1;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  writtenText = text;
+  replacesText = replaces;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  writtenFile = fd;
 }
 
 void endInterrupted() {
   // Makes only calls that are allowed in a signal handler.
-  if (appendedFile >= 0) {
-    auto end = ::lseek(appendedFile, 0, SEEK_END);
-    (void)!::pwrite(appendedFile, appendedLine.begin(), appendedLine.size(), end);
+  if (writtenFile >= 0) {
+    if (replacesText) (void)!::ftruncate(writtenFile, 0);
+    auto end = ::lseek(writtenFile, 0, SEEK_END);
+    (void)!::pwrite(writtenFile, writtenText.begin(), writtenText.size(), end);
   }
   // Whoever interrupts a process that waits for the reader of stderr wants it to end all the same.
   struct pollfd errors = {STDERR_FILENO, POLLOUT, 0};

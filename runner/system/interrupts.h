@@ -22,9 +22,10 @@ kj::StringPtr reasonOfInterrupt(int signal);
 // ends the process immediately. Signal handlers call `mustCleanUp`.
 void endAtInterrupt(kj::StringPtr words, bool (*mustCleanUp)() = nullptr);
 bool isInterrupted();
-// Appends `line` to the open file `fd` right before a signal of endAtInterrupt() ends this process.
-// `fd` and the memory of `line` must stay valid until then. Appends nothing if `fd` is -1.
-void appendAtInterrupt(int fd, kj::StringPtr line);
+// Writes `text` to the open file `fd` right before a signal of endAtInterrupt() ends this process:
+// at the end of the file or, if `replaces`, in place of its content. `fd` and the memory of `text`
+// must stay valid until then, or until the next call. Writes nothing if `fd` is -1.
+void writeAtInterrupt(int fd, kj::StringPtr text, bool replaces = false);
 [[noreturn]] void endInterrupted();
 
 }  // namespace runner

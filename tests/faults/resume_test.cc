@@ -284,6 +284,8 @@ TEST_CASE("a coordinator refuses to resume a run that has finished or is of anot
     checkFailed(run.start(other)->wait(), {"has the run of another experiment"});
     kj::StringPtr same[] = {"--folder", run.folder};
     CHECK(run.start(same)->wait().exitCode == 0);
+    kj::StringPtr wrong[] = {"--folder", run.folder, "--set", "model.weights=/nowhere"};
+    CHECK(run.start(wrong)->wait().exitCode == 2);
     CHECK(run.read("events.jsonl") == events);
     CHECK(run.read("experiment.toml") == file);
     CHECK(run.read(".lock") == lock);
@@ -569,6 +571,36 @@ TEST_CASE("--resume is refused while Slurm has the job of the run, except within
   ::setenv("SLURM_JOB_ID", "17", 1);
   KJ_DEFER(::unsetenv("SLURM_JOB_ID"));
   run.resume();
+}
+
+TEST_CASE("while a run is submitted to Slurm, its job may begin, and nobody else submits it") {
+  kj::StringPtr slurm[] = {"cluster.launcher=slurm"};
+  ResumableRun run(slurm);
+  // In place of Slurm's own commands. Before `sbatch` ends, a job takes the lock of the run, and
+  // another command wants to submit the run.
+  auto commands = newFolder();
+  auto sbatch = kj::str(commands, "/sbatch"), squeue = kj::str(commands, "/squeue");
+  writeFile(squeue, "#!/bin/sh\necho '17|COMPLETED||'\n");
+  writeFile(sbatch,
+      kj::str("#!/bin/sh\nfor script; do :; done\nflock -n \"${script%/*}/.lock\" true || exit 1\n",
+          RUNNER, " run ", RESUMABLE, " --runs ", run.runs,
+          " --set cluster.launcher=slurm --resume --detach >$0.output 2>&1 </dev/null\n"
+          "echo exit $? >>$0.output\necho 17\n"));
+  for (auto& path: {sbatch.asPtr(), squeue.asPtr()}) KJ_SYSCALL(::chmod(path.cStr(), 0700));
+  auto path = kj::str(::getenv("PATH"));
+  ::setenv("PATH", kj::str(commands, ":", path).cStr(), 1);
+  KJ_DEFER(::setenv("PATH", path.cStr(), 1));
+  kj::StringPtr words[] = {"--detach", RESUME};
+  for (size_t count: {1, 2}) {
+    auto ended = run.start(kj::arrayPtr(words, count))->wait();
+    INFO(ended.errors);
+    CHECK(ended.exitCode == 0);
+    CHECK(run.read("slurm_job") == "17\n");
+    auto other = readFile(kj::str(sbatch, ".output"));
+    INFO(other);
+    CHECK(contains(other, kj::str("another process submits the run in ", run.folder)));
+    CHECK(contains(other, "exit 1\n"));
+  }
 }
 
 TEST_CASE("--resume is refused while another process works on the run") {
