@@ -5,6 +5,7 @@
 #include "runner/tables/reported_run.h"
 #include "runner/tables/run_table.h"
 #include "runner/tables/run_tables.h"
+#include "runner/tables/table_page.h"
 #include "runner/text/text_table.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -22,6 +23,9 @@ void feed(Bytes input) {
   runner::tellApart(reported);
   runner::judgeAll(reported);
   runner::reportHtml("title", reported);
+  runner::tableMarkdown(reported);
+  runner::tableForTerminal(reported, 60, 20);
+  runner::tableCsv(reported);
   runner::formatTable(runner::resultsTable(reported, 4), runner::TableFormat::MARKDOWN);
 }
 
