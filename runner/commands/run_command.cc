@@ -32,6 +32,7 @@
 #include "runner/system/files.h"
 #include "runner/system/output.h"
 #include "runner/system/reason.h"
+#include "runner/system/slurm_job.h"
 #include "runner/system/terminal.h"
 #include "runner/system/version.h"
 
@@ -361,6 +362,7 @@ kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
   RunFolder folder{kj::str(folderPath)};
   if (options.resumes) refuseQueued(folder);
   bool repeats = membershipOf.size() > 0 || (options.resumes && repeatsMembers(folder));
+  if (ownSlurmJob() != nullptr) awaitSubmission(folder);
   auto own = kj::heap<HeldRunFolder>(kj::mv(folder));
   auto& held = *own;
   commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
@@ -391,13 +393,16 @@ void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder,
     if (options.resumes) {
       // Another command may have submitted the run since chooseFolder().
       if (slurmJobOf(folder).orDefault(nullptr) != endedJob) refuseQueued(folder, course.io);
-      // Taking the lock also removes the record of how the run ended before, because it is waiting
-      // now.
-      if (lockIfPossible(folder) == nullptr) refuseHeldRun(folder);
-      forgetSlurmJob(folder);
     }
+    // Taking the lock also removes the record of how the run ended before, because it is waiting
+    // now.
+    auto lock = lockIfPossible(folder);
+    if (lock == nullptr) refuseHeldRun(folder);
+    forgetSlurmJob(folder);
+    // The job would not wait.
+    if (*right == nullptr) lock = nullptr;
     OutputThread outputThread;
-    runInQueue(loaded, folder, kj::mv(*right), detach, course, commandLine);
+    runInQueue(loaded, folder, {kj::mv(lock), kj::mv(*right)}, detach, course, commandLine);
   }
   configs::fail("another process submits the run in ", folder.path, " to Slurm");
 }

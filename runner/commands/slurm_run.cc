@@ -42,7 +42,7 @@ void refuseQueued(const RunFolder& folder, kj::AsyncIoContext& io) {
   }
 }
 
-void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, kj::AutoCloseFd right,
+void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, SubmissionLocks locks,
     bool detach, Course& course, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   writeWhole(folder.experiment(), loaded.resolved);
@@ -55,7 +55,7 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, kj::Aut
                           job = kj::mv(id);
                           return queue.noteOrCancel(job, kj::arrayPtr(&folder, 1));
                         })
-                        .then([&]() { right = nullptr; })
+                        .then([&]() { locks.release(); })
                         .fork();
   auto cancel = [&]() {
     tell("cancelling the job. Another Ctrl-C does not wait for its end");
@@ -73,6 +73,7 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, kj::Aut
     isSubmitted = course.endsUninterrupted(submission.addBranch(), [](kj::StringPtr) {});
   });
   KJ_IF_MAYBE(e, refused) {
+    locks.release();
     // `runner attach` looks for this lock.
     kj::runCatchingExceptions(
         [&]() { HeldRunFolder({kj::str(folder.path)}).lock.noteExit(RUN_FAILED); });

@@ -17,10 +17,22 @@ void refuseQueued(const RunFolder& folder);
 // Does the same with an event loop that exists already.
 void refuseQueued(const RunFolder& folder, kj::AsyncIoContext& io);
 
-// Submits the run, which will work in `folder`, and then drops `right`: see lockSubmission(). Then
-// follows the job to its end, and ends the process with its exit code. An interrupt cancels the
-// job. With `detach`, ends the process right after the submission.
+// What a process holds while it submits a run.
+struct SubmissionLocks {
+  kj::Maybe<RunLock> run;  // shows other commands that a process works on the run
+  kj::AutoCloseFd job;     // see lockSubmission()
+
+  // In this order, because the job takes the first one when it gets the second one.
+  void release() {
+    run = nullptr;
+    job = nullptr;
+  }
+};
+
+// Submits the run, which will work in `folder`, and then releases `locks`. Then follows the job to
+// its end, and ends the process with its exit code. An interrupt cancels the job. With `detach`,
+// ends the process right after the submission.
 [[noreturn]] void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder,
-    kj::AutoCloseFd right, bool detach, Course& course, CommandLine& commandLine);
+    SubmissionLocks locks, bool detach, Course& course, CommandLine& commandLine);
 
 }  // namespace runner

@@ -5,6 +5,8 @@
 #include <kj/common.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
+#include <unistd.h>
 
 #include "configs/language/failure.h"
 #include "runner/commands/launched_runs.h"
@@ -121,7 +123,8 @@ kj::MainFunc StopCommand::getMain() {
 Validity StopCommand::stop() {
   auto folder = launchedRun(path, commandLine);
   if (cancelJobOf(folder)) {
-    bool hasBegun = lastHolderOf(folder) != nullptr;
+    bool hasBegun =
+        ::access(folder.events().cStr(), F_OK) == 0 || lastExitCodeOf(folder) != nullptr;
     tell(kj::str(
         folder.path, ": ", hasBegun ? endOf(folder).text : kj::str("cancelled before it began")));
     return true;

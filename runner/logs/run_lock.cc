@@ -25,6 +25,10 @@ kj::String lockFile(const RunFolder& folder) {
   return kj::str(folder.path, "/.lock");
 }
 
+kj::String submissionLockFile(const RunFolder& folder) {
+  return kj::str(folder.path, "/.slurm_lock");
+}
+
 constexpr uint64_t LOCK_BYTES_MAX = 4096;
 
 // Lines of a lock file.
@@ -145,11 +149,14 @@ void RunLock::noteInterrupts() const {
 }
 
 void RunLock::mayRefuse() const {
+  auto hasNote = [&](kj::StringPtr begin) {
+    return ::strstr(before.cStr(), kj::str("\n", begin).cStr()) != nullptr;
+  };
   // Even if this process is killed, the run still repeats another one.
-  if (::strstr(before.cStr(), kj::str("\n", REPEATS_MEMBERS, "\n").cStr()) != nullptr) {
-    noteRepeatsMembers();
-  }
-  isAccepted = before.size() == 0 || ownSlurmJob() != nullptr;
+  if (hasNote(REPEATS_MEMBERS)) noteRepeatsMembers();
+  // Who has submitted the run of a job has noted no end, and waits for that of the job.
+  bool isAwaited = ownSlurmJob() != nullptr && !hasNote("exit ");
+  isAccepted = before.size() == 0 || isAwaited;
 }
 
 void RunLock::accept() const {
@@ -226,14 +233,24 @@ void noteSlurmJobIsOver(const RunFolder& folder, kj::StringPtr job) {
 }
 
 kj::Maybe<kj::AutoCloseFd> lockSubmission(const RunFolder& folder) {
-  auto name = kj::str(folder.path, "/.slurm_lock");
+  auto name = submissionLockFile(folder);
   auto fd = openToLock(folder, name);
   auto taken = takeFlock(fd, LOCK_EX);
   if (taken == Flock::HELD) return nullptr;
+  if (taken == Flock::NO_LOCKS) return kj::AutoCloseFd();
   if (taken == Flock::FAILED) {
     configs::fail("cannot lock ", name, ": ", strerror(errno), "; ", otherRuns());
   }
   return kj::mv(fd);
+}
+
+void awaitSubmission(const RunFolder& folder) {
+  int raw = ::open(submissionLockFile(folder).cStr(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (raw < 0) return;
+  kj::AutoCloseFd fd(raw);
+  // Nothing has captured signals yet, so they end the process.
+  while (::flock(fd, LOCK_SH) != 0 && errno == EINTR) {
+  }
 }
 
 kj::Maybe<LockHolder> lastHolderOf(const RunFolder& folder) {

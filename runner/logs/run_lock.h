@@ -35,7 +35,8 @@ public:
 
   // Until accept(), this process may still refuse to change the folder. If it ends before, the last
   // two functions write again what the last holder had noted. This has no effect if nobody had the
-  // lock before, or in a job of Slurm: others wait for its exit code.
+  // lock before, or in a job of Slurm if the last holder has noted no end: others then wait for the
+  // exit code of the job.
   void mayRefuse() const;
   // Begins the notes of this process anew.
   void accept() const;
@@ -81,10 +82,13 @@ kj::String holderOf(const RunFolder& folder);
 // it ran in another job, or if the file system has locks. Ignores errors.
 void noteSlurmJobIsOver(const RunFolder& folder, kj::StringPtr job);
 
-// Takes the right to submit the run in `folder` to Slurm, until the result is destroyed. Null if
-// another process has it. Another lock than that of the run: the job may take that one at once. On
-// a file system without locks, every process gets the right.
+// Takes a lock that makes the job of Slurm, to which the run in `folder` is being submitted, wait
+// in awaitSubmission() until the result is destroyed. Meanwhile the caller may keep the lock of the
+// run. Null if another process submits the run. An empty descriptor on a file system without locks,
+// where no job waits.
 kj::Maybe<kj::AutoCloseFd> lockSubmission(const RunFolder& folder);
+// Waits until nobody has that lock. Call it before signals are handled.
+void awaitSubmission(const RunFolder& folder);
 
 // The process that has the lock of a folder, or had it last.
 struct LockHolder {

@@ -107,13 +107,11 @@ kj::Maybe<FoundCheckpoint> checkpointOf(
   if (!launched) requireUnfinished(loaded, folder);
   kj::Maybe<kj::String> aside;
   if (found == nullptr && !saysWhichRun(folder)) aside = setResultsAside(folder);
+  for (auto& why: refused) tell(why);
   KJ_IF_MAYBE(sentence, aside) {
     tell(*sentence);
-  } else {
-    for (auto& why: refused) tell(why);
-    if (found == nullptr && refused.size() > 0) {
-      tell(kj::str("no checkpoint of ", folder.path, " can be used, so the run begins again"));
-    }
+  } else if (found == nullptr && refused.size() > 0) {
+    tell(kj::str("no checkpoint of ", folder.path, " can be used, so the run begins again"));
   }
   KJ_IF_MAYBE(checkpoint, found) {
     auto& cluster = KJ_ASSERT_NONNULL(loaded.experiment).cluster;

@@ -322,8 +322,9 @@ TEST_CASE("--resume keeps the checkpoints of a run whose events do not say which
     writeFile(kj::str(run.folder, "/weights.safetensors"), "the only copy");
     kj::StringPtr words[] = {RESUME, "--folder", run.folder};
     auto ended = run.start(kj::arrayPtr(words, isNamed ? 3 : 1))->wait();
+    INFO(ended.errors);
     CHECK(contains(ended.errors,
-        "What was there is kept as checkpoints.refused, weights.safetensors.refused\n"));
+        "What was there is kept as checkpoints.refused, weights.safetensors.refused"));
     CHECK(finished(ended, run.folder).weightsSha256 == unbroken.weightsSha256);
     auto step = newest.slice(KJ_ASSERT_NONNULL(newest.findLast('/')));
     CHECK(run.read(kj::str("checkpoints.refused", step, "/manifest.json")).size() > 0);
@@ -573,33 +574,57 @@ TEST_CASE("--resume is refused while Slurm has the job of the run, except within
   run.resume();
 }
 
-TEST_CASE("while a run is submitted to Slurm, its job may begin, and nobody else submits it") {
+TEST_CASE(
+    "while a run is submitted to Slurm, its job may begin, and nobody else works on the run") {
   kj::StringPtr slurm[] = {"cluster.launcher=slurm"};
   ResumableRun run(slurm);
-  // In place of Slurm's own commands. Before `sbatch` ends, a job takes the lock of the run, and
-  // another command wants to submit the run.
+  // In place of Slurm's own commands. Before `sbatch` ends, the job begins if there is a FIFO for
+  // its output, and other commands want to submit the run, or to train it.
+  constexpr kj::StringPtr SBATCH = R"(#!/bin/sh
+for script; do :; done
+folder=${script%/*}
+if [ -p "$0.fifo" ]; then
+  # Opening the FIFO waits for its reader. `sbatch` must end all the same.
+  {
+    {
+      SLURM_JOB_ID=17 $RUNNER run "$folder/experiment.toml" --folder "$folder" --resume \
+        --set cluster.launcher=local 2>&1
+      echo "exit $?"
+    } | cat >"$0.fifo"
+  } >/dev/null 2>&1 </dev/null &
+fi
+for launcher in slurm local; do
+  $RUNNER run "$FILE" --runs "$RUNS" --set cluster.launcher=$launcher --resume
+  echo "exit $?"
+done >"$0.output" 2>&1 </dev/null
+echo 17
+)"_kj;
   auto commands = newFolder();
   auto sbatch = kj::str(commands, "/sbatch"), squeue = kj::str(commands, "/squeue");
+  writeFile(sbatch, SBATCH);
   writeFile(squeue, "#!/bin/sh\necho '17|COMPLETED||'\n");
-  writeFile(sbatch,
-      kj::str("#!/bin/sh\nfor script; do :; done\nflock -n \"${script%/*}/.lock\" true || exit 1\n",
-          RUNNER, " run ", RESUMABLE, " --runs ", run.runs,
-          " --set cluster.launcher=slurm --resume --detach >$0.output 2>&1 </dev/null\n"
-          "echo exit $? >>$0.output\necho 17\n"));
   for (auto& path: {sbatch.asPtr(), squeue.asPtr()}) KJ_SYSCALL(::chmod(path.cStr(), 0700));
   auto path = kj::str(::getenv("PATH"));
   ::setenv("PATH", kj::str(commands, ":", path).cStr(), 1);
   KJ_DEFER(::setenv("PATH", path.cStr(), 1));
+  ::setenv("RUNNER", RUNNER.cStr(), 1);
+  ::setenv("FILE", RESUMABLE.cStr(), 1);
+  ::setenv("RUNS", run.runs.cStr(), 1);
   kj::StringPtr words[] = {"--detach", RESUME};
   for (size_t count: {1, 2}) {
-    auto ended = run.start(kj::arrayPtr(words, count))->wait();
+    auto fifo = kj::str(sbatch, ".fifo");
+    if (count == 2) KJ_SYSCALL(::mkfifo(fifo.cStr(), 0600));
+    auto submitting = run.start(kj::arrayPtr(words, count));
+    auto ended = submitting->wait();
     INFO(ended.errors);
     CHECK(ended.exitCode == 0);
     CHECK(run.read("slurm_job") == "17\n");
-    auto other = readFile(kj::str(sbatch, ".output"));
-    INFO(other);
-    CHECK(contains(other, kj::str("another process submits the run in ", run.folder)));
-    CHECK(contains(other, "exit 1\n"));
+    auto others = readFile(kj::str(sbatch, ".output"));
+    INFO(others);
+    CHECK(contains(others, kj::str("another process submits the run in ", run.folder)));
+    CHECK(contains(others, kj::str("process ", submitting->pid(), " works in ", run.folder)));
+    CHECK(countOf(others, "exit 1\n") == 2);
+    if (count == 2) CHECK(contains(readFile(fifo), "\nexit 0\n"));
   }
 }
 

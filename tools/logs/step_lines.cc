@@ -19,13 +19,14 @@ Content lineOrOther(bool isLine) {
   return isLine ? Content::LINE : Content::OTHER;
 }
 
-// Whether a number that ends where `rest` begins is only the first part of a word: `2` of `2,1`.
+// Whether a number that ends where `rest` begins is only the first part of one: `2` of `2,1`.
 bool goesOn(LineText rest) {
-  auto isWord = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  if (rest.size() > 1 && (rest[0] == ',' || rest[0] == '.')) rest = rest.slice(1, rest.size());
-  return rest.size() > 0 && isWord(rest[0]);
+  return rest.size() > 1 && (rest[0] == ',' || rest[0] == '.') && rest[1] >= '0' && rest[1] <= '9';
+}
+
+// Whether `rest` is the beginning of `word`, as at the end of a log that was cut off.
+bool isCutOff(LineText rest, kj::StringPtr word) {
+  return rest.size() < word.size() && startsWith(word.asArray(), kj::heapString(rest));
 }
 
 // Reads `word`, spaces and a number, which goes to `count`, from the front of `rest`. Returns
@@ -171,8 +172,8 @@ Content readSchlagStep(LineText rest, StepLine& line) {
                 comma() && takeField(rest, "Cost:", line.loss);
   if (!begins) return Content::OTHER;
   bool isWhole = comma() && takeField(rest, "AvgTime:", batch_ms) && take(rest, "ms");
-  // The line may have been cut off.
-  if (!isWhole) return rest.size() == 0 ? Content::OTHER : Content::UNREADABLE;
+  bool isCut = isCutOff(rest, "AvgTime:") || isCutOff(rest, "ms");
+  if (!isWhole) return isCut ? Content::OTHER : Content::UNREADABLE;
   line.globalStep = globalStep;
   line.batch_s = KJ_ASSERT_NONNULL(batch_ms) / 1e3;
   return Content::LINE;

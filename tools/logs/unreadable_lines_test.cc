@@ -28,12 +28,16 @@ TEST_CASE("unreadableLinesIn: counts lines per step whose number goes on after i
   CHECK(countIn(after("loss on training batch is 2.1, accuracy is 0,5. (0.02 sec/batch)")) == 1);
   CHECK(countIn(after("loss on training batch is 2.1, accuracy is 0.5. (0,02 sec/batch)")) == 1);
   CHECK(countIn(after("loss on training batch is 2.1, accuracy is 1. (0.02 sec/batch)")) == 0);
+  CHECK(countIn(after("loss on training batch is 2.1,accuracy is 0.5. (0.02sec/batch)")) == 0);
+  CHECK(countIn(after("loss on training batch is 2.1.accuracy0.79")) == 0);
   CHECK(countIn(after("loss on training batch is ")) == 0);
   CHECK(countIn(after("accuracy is unknown")) == 0);
   CHECK(countIn("After 200 training step(s), validation cross entropy = 605,644") == 1);
   CHECK(countIn("After 200 training step(s), validation cross entropy = ") == 0);
   // The last line of a log may be cut off.
   CHECK(countIn("Step: 5,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.9") == 0);
+  CHECK(countIn("Step: 5,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.9,  Avg") == 0);
+  CHECK(countIn("Step: 5,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.9,  AvgTime: 3.11m") == 0);
   CHECK(countIn("Step: 5,  Epoch:  1,  Batch: 100 of 550,  Cost: 2,9,  AvgTime: 3.11ms") == 1);
   CHECK(countIn("Step: 5,  Epoch:  1,  Batch: 100 of 550,  Cost: 2.9,  AvgTime: 3,11ms") == 1);
   CHECK(countIn("Test-Accuracy: 0,42") == 1);
