@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
-#include <unistd.h>
 
 #include "configs/language/failure.h"
 #include "runner/commands/launched_runs.h"
