@@ -57,6 +57,10 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, Submiss
                         })
                         .then([&]() { locks.release(); })
                         .fork();
+  // `runner attach` and `runner stop` look for the exit code.
+  auto noteExit = [&](int code) {
+    kj::runCatchingExceptions([&]() { HeldRunFolder({kj::str(folder.path)}).lock.noteExit(code); });
+  };
   auto cancel = [&]() {
     tell("cancelling the job. Another Ctrl-C does not wait for its end");
     // Without its number, nobody could cancel it.
@@ -66,6 +70,8 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, Submiss
   };
   auto endInterrupted = [&](bool hasEnded) {
     if (hasEnded) tell(kj::str("interrupted; job ", job, " of Slurm has ended"));
+    // A job that never began has noted no exit code.
+    if (hasEnded && lastExitCodeOf(folder) == nullptr) noteExit(INTERRUPTED);
     commandLine.endWith(INTERRUPTED);
   };
   bool isSubmitted = false;
@@ -74,9 +80,7 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, Submiss
   });
   KJ_IF_MAYBE(e, refused) {
     locks.release();
-    // `runner attach` looks for this lock.
-    kj::runCatchingExceptions(
-        [&]() { HeldRunFolder({kj::str(folder.path)}).lock.noteExit(RUN_FAILED); });
+    noteExit(RUN_FAILED);
     kj::throwFatalException(kj::mv(*e));
   }
   if (!isSubmitted) endInterrupted(cancel());
