@@ -13,7 +13,7 @@ namespace {
 // Each call is recorded in `calls`, and takes `tick` seconds on a fake clock. `fail` holds a
 // pattern for the calls that fail.
 constexpr kj::StringPtr PRELUDE = R"sh(#!/bin/sh
-cd "$(dirname "$0")"
+cd "$MACHINE"
 call="$(basename "$0") $*"
 [ "$1" = devices ] || {
   echo "$call" >>calls
@@ -91,6 +91,18 @@ public:
     ::chmod(kj::str(root, '/', name).cStr(), 0755);
   }
 
+  // Moves the programs from where an archive unpacks them to where Bazel builds the real ones.
+  void moveToBuildFolder() {
+    kj::StringPtr script = R"sh(
+for built in $BUILT; do
+  mkdir -p "$1/bazel-bin/$(dirname "$built")"
+  mv "$1/$(basename "$built")" "$1/bazel-bin/$built" || exit 1
+done
+)sh";
+    Command move({"sh", "-c", script, "sh", root});
+    REQUIRE(move.wait().exitCode == 0);
+  }
+
   // A call of verify.sh, with a new clock, and how many calls of other programs it made.
   struct Verified {
     Ended ended;
@@ -107,7 +119,8 @@ public:
     all.add(results);
     auto path = kj::str("PATH=", root, "/bin:", ::getenv("PATH"));
     auto datasets = kj::str("RUNNER_DATASETS=", root, "/datasets");
-    kj::StringPtr environment[] = {path, datasets, "CUDA_HOME=/none"};
+    auto machine = kj::str("MACHINE=", root);
+    kj::StringPtr environment[] = {path, datasets, machine, "CUDA_HOME=/none"};
     Command command(all, {.folder = root, .environment = environment});
     auto ended = command.wait();
     size_t calls = 0;
@@ -262,6 +275,15 @@ TEST_CASE("verify.sh: an unusable GPU does not count, and parts of another machi
   CHECK(other.ended.exitCode == 2);
   CHECK(contains(other.ended.errors, "is from another machine"));
   CHECK(machine.verify({"check", "--again"}).ended.exitCode == 0);
+}
+
+TEST_CASE("verify.sh: finds the programs where Bazel has built them") {
+  Machine machine;
+  machine.write("tick", "1");
+  machine.moveToBuildFolder();
+  auto verified = machine.verify({"check"});
+  INFO(doctest::String(verified.ended.errors.cStr()));
+  CHECK(verified.ended.exitCode == 0);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ devices=$("$runner" devices) || exit $HOLDS_NOT
 
 reason=$(sed -n 's/^cuda: //p; s/^cuda:0: .*; cannot be used: //p' <<<"$devices")
 [ -z "$reason" ] || leave $NO_GPU "no GPU: nothing to verify ($reason)"
-bench=$(program tools bench) || exit $WRONG
+bench=$(program tools/bench bench) || exit $WRONG
 [ -z "$again" ] || rm -f "$parts"
 begin_parts
 "stage_$stage"
