@@ -1,5 +1,9 @@
 // Calls of roles to the coordinator, in any order and with any values, and wrong answers from
 // roles.
+#include <kj/async-io.h>
+#include <kj/debug.h>
+#include <kj/function.h>
+#include <kj/time.h>
 #include <kj/timer.h>
 #include <kj/vector.h>
 #include <sys/stat.h>
@@ -8,42 +12,100 @@
 #include "runner/logs/events.h"
 #include "runner/logs/run_log.h"
 #include "runner/roles/coordinator.h"
+#include "runner/roles/one_thread.h"
 #include "runner/system/version.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace fuzz {
 namespace {
 
+// An epoch of two workers has ten steps. The network is small, so that all of its values fit into
+// an input.
 constexpr kj::StringPtr EXPERIMENT = R"(
 name = "x"
 [data]
 dataset = "mnist"
-batch_size = 100
+batch_size = 3000
 [model]
-layers = [{ kind = "dense", units = 10 }]
+layers = [
+  { kind = "pool", function = "average", global = true },
+  { kind = "batch_norm" },
+  { kind = "dense", units = 10 },
+]
 [train]
 epochs = 2
 optimizer = { kind = "sgd", learning_rate = 0.1 }
-[kvstore]
-mode = "dist_sync"
 [cluster]
 servers = 1
 workers = 2
 )"_kj;
-// More lines of the experiment: a job that continues without lost workers, and one that keeps its
-// best weights.
-constexpr kj::StringPtr MORE[] = {""_kj,
+// More lines of the experiment: a job that fails without a lost worker, one that continues, one
+// that keeps its best weights, and one whose members change at the ends of epochs only.
+constexpr kj::StringPtr MORE[] = {R"(
+[kvstore]
+mode = "dist_sync"
+)"_kj,
     R"(
 on_loss = "continue"
 elastic = { min = 1, max = 3 }
+[kvstore]
+mode = "dist_sync"
 [checkpoint]
 every_steps = 2
 )"_kj,
     R"(
+[kvstore]
+mode = "dist_sync"
 [checkpoint]
 every_steps = 2
 keep_best = true
+)"_kj,
+    R"(
+on_loss = "continue"
+elastic = { min = 1, max = 3 }
+[kvstore]
+mode = "dist_async"
+[checkpoint]
+every_steps = 2
 )"_kj};
+
+// A number as a bad role may send it.
+double anyNumber(Dice& dice) {
+  constexpr double SPECIAL[] = {kj::nan(), kj::inf(), -kj::inf(), -1, 1e300, 0.5};
+  constexpr uint8_t FIRST = 256 - kj::size(SPECIAL);
+  uint8_t choice = dice.byte();
+  return choice < FIRST ? choice : SPECIAL[choice - FIRST];
+}
+
+// Runs the work of the job's second threads after each call, unless the input says that the disk is
+// slow. Real threads would end a little earlier or later each time, and the same input would take
+// other paths.
+class Disk final: public runner::OneThread {
+public:
+  bool isSlow = false;
+
+  void runLater(kj::Function<void()> work) const override { waiting.add(kj::mv(work)); }
+  void work() {
+    if (isSlow) return;
+    // The work may lead to more.
+    auto all = kj::mv(waiting);
+    for (auto& each: all) each();
+  }
+
+  kj::AsyncIoContext newIo() const override { KJ_UNREACHABLE; }
+  void yield() const override { KJ_UNREACHABLE; }
+  kj::Promise<void> askedToLeave() const override { return kj::NEVER_DONE; }
+  [[noreturn]] void die() const override { KJ_UNREACHABLE; }
+  void note(uint64_t, kj::ArrayPtr<const uint64_t>) const override {}
+
+private:
+  mutable kj::Vector<kj::Function<void()>> waiting;
+};
+
+class FixedClock final: public kj::Clock {
+public:
+  kj::Date now() const override { return kj::UNIX_EPOCH + 1'800'000'000 * kj::SECONDS; }
+};
 
 // The parts that all inputs of one experiment share.
 struct Known {
@@ -73,9 +135,10 @@ public:
   kj::Promise<void> end(EndContext) override { return kj::READY_NOW; }
   kj::Promise<void> count(CountContext context) override {
     auto pushes = context.getResults().initPushes();
-    pushes.setPushed(double(dice.number(8)));
+    pushes.setPushed(anyNumber(dice));
+    pushes.setDropped(anyNumber(dice));
     auto staleness = pushes.initStaleness(dice.byte());
-    for (auto i: kj::indices(staleness)) staleness.set(i, double(dice.near(100)));
+    for (auto i: kj::indices(staleness)) staleness.set(i, anyNumber(dice));
     return kj::READY_NOW;
   }
   kj::Promise<void> stopAt(StopAtContext context) override {
@@ -107,6 +170,8 @@ struct Coordinator {
   kj::EventLoop loop;
   kj::WaitScope scope{loop};
   kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
+  FixedClock clock;
+  Disk disk;
   runner::RunFolder folder{kj::str(fuzz::folder(), "/run")};
   kj::Own<runner::RunLog> log;
   kj::Own<runner::Job> job;
@@ -120,7 +185,7 @@ struct Coordinator {
     ::mkdir(folder.path.cStr(), 0700);
     log = kj::heap<runner::RunLog>(folder, *experiment.log.style, runner::RunLog::toNobody());
     job = kj::refcounted<runner::Job>(
-        known.loaded, *known.facts, folder, *log, timer, kj::systemPreciseCalendarClock());
+        known.loaded, *known.facts, folder, *log, timer, clock, nullptr, false, disk);
     over = job->run(false).eagerlyEvaluate([](kj::Exception&& e) { judge(e); });
   }
   ~Coordinator() noexcept(false) { calls.clear(); }
@@ -152,12 +217,19 @@ struct Coordinator {
     add(kj::mv(response));
   }
 
+  void fillResult(runner::Result::Builder result, Dice& dice) {
+    result.setImages(dice.near(200));
+    result.setCorrect(dice.near(200));
+    result.setInTopK(dice.near(200));
+    result.setLossSum(anyNumber(dice));
+  }
+
   void fillFloats(capnp::Data::Builder data, uint8_t value) {
     memset(data.begin(), value, data.size());
   }
 
   void call(Dice& dice) {
-    uint8_t method = dice.byte() % 14;
+    uint8_t method = dice.byte() % 16;
     if (method == 0 || sessions.empty()) return join(dice);
     size_t chosen = dice.near(sessions.size()) % sessions.size();
     auto& session = sessions[chosen];
@@ -177,23 +249,26 @@ struct Coordinator {
         auto progress = request.initProgress();
         progress.setEpoch(dice.near(3));
         progress.setStep(dice.near(200));
-        progress.initResult().setImages(dice.near(200));
+        fillResult(progress.initResult(), dice);
+        progress.setReadS(anyNumber(dice));
+        progress.setStepsS(anyNumber(dice));
+        progress.setWork(dice.near(4));
         return add(request.send());
       }
       case 4: {
         auto request = session.reportRequest();
+        request.setLostPeer(dice.byte() & 1);
         auto line = kj::str(dice.take(dice.byte()).asChars());
         auto parse = [&]() { runner::parseEvent(line, request.initEvent()); };
         if (kj::runCatchingExceptions(parse) != nullptr) return;
-        request.setLostPeer(dice.byte() & 1);
         return add(request.send());
       }
       case 5: {
         auto request = session.meetRequest();
         request.setEpoch(dice.near(3));
-        request.setPoint(static_cast<runner::MeetingPoint>(dice.near(3)));
+        request.setPoint(static_cast<runner::MeetingPoint>(dice.near(4)));
         request.setStep(dice.near(200));
-        request.initResult().setImages(dice.near(200));
+        fillResult(request.initResult(), dice);
         uint8_t wrong = dice.byte();
         uint64_t size = wrong == 1 ? dice.byte() : graph.statisticsSize * sizeof(float);
         fillFloats(request.initStatistics(size), wrong);
@@ -219,6 +294,8 @@ struct Coordinator {
           fillFloats(pieces.init(i, piece), wrong);
           left -= piece;
         }
+        uint64_t statistics = wrong % 8 < 4 ? graph.statisticsSize * sizeof(float) : wrong % 8;
+        fillFloats(request.initStatistics(statistics), wrong);
         return add(request.send());
       }
       case 7:
@@ -253,6 +330,11 @@ struct Coordinator {
         session = sessions.back();
         sessions.removeLast();
         return;
+      case 14:
+        return add(session.leaveRequest().send());
+      case 15:
+        disk.isSlow = !disk.isSlow;
+        return;
     }
   }
 };
@@ -264,6 +346,8 @@ void feed(Bytes input) {
   Coordinator coordinator(dice.byte());
   while (!dice.isEmpty()) {
     coordinator.call(dice);
+    coordinator.scope.poll();
+    coordinator.disk.work();
     coordinator.scope.poll();
   }
 }
