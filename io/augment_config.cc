@@ -67,7 +67,8 @@ void readResizedCrop(configs::Reader& reader, AugmentConfig& config) {
       "The smallest and the largest share of the image's area that a training crop has. Each crop "
       "is drawn at random, and then resized to `crop` × `crop` pixels. [0.08, 1] is usual for "
       "ImageNet (Szegedy et al. 2015, arXiv 1409.4842). By default, crops are not resized, and "
-      "have `crop` × `crop` pixels of the stored image.",
+      "have `crop` × `crop` pixels of the stored image. With this key, `crop` must be set. `pad` "
+      "and `crop_at = \"centre\"` are refused.",
       SHARES, areaMin, areaMax);
   config.aspectMin = 0.75;
   config.aspectMax = 4 / 3.0;
@@ -166,8 +167,9 @@ AugmentConfig AugmentConfig::read(configs::Reader& reader) {
   config.mirror = readMirror(reader);
   auto mean = reader.wordOrReals("mean",
       "What is subtracted from each pixel. `\"image\"` = the mean of the training images before "
-      "augmentation, pixel by pixel. A list = one grey level (0 to 255) per channel, or one for "
-      "all channels. By default, nothing is subtracted.",
+      "augmentation, pixel by pixel. It cannot be combined with `crop_area` or random colours. A "
+      "list = one grey level (0 to 255) per channel, or one for all channels. By default, nothing "
+      "is subtracted.",
       "image", {});
   KJ_SWITCH_ONEOF(mean) {
     KJ_CASE_ONEOF(word, kj::String) {

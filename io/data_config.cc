@@ -20,7 +20,9 @@ constexpr configs::Word<TrainingPart> TRAINING_PARTS[] = {
     {"whole",
         "Each worker reads all records, in its own order. An epoch has W times as many images.",
         TrainingPart::WHOLE},
-    {"same", "Each worker reads all records, and all workers read them in the same order.",
+    {"same",
+        "Each worker reads all records, and all workers read them in the same order. An epoch has "
+        "W times as many images.",
         TrainingPart::SAME},
 };
 
@@ -74,7 +76,8 @@ constexpr configs::Word<DataCache> DATA_CACHES[] = {
     {"device",
         "In the memory of each GPU, as bytes. The images are read once. After that, a step sends "
         "only the indices of its images and their random crops and mirrors to the GPU. All images "
-        "must have the same size.",
+        "must have the same size, and all devices must be GPUs. Cannot be combined with "
+        "`crop_area`, random colours, `cutout`, or `on_bad_record = \"skip\"`.",
         DataCache::DEVICE},
 };
 
@@ -167,7 +170,8 @@ void readLabelFiles(configs::Reader& reader, DataConfig& config) {
       "`labels.tsv` is `#path<TAB>label<TAB>name`, the third column holds the name of the class.");
   config.validationLabels = reader.maybePath("validation_labels",
       "Like `labels`, but for the images of `validation_source`. Without `validation_source`, the "
-      "images of `source` that this file names are used for validation.");
+      "images of `source` that this file names are used for validation. In that case, `labels` "
+      "must name the training images.");
   config.classNames = reader.maybePath("class_names",
       "For `image_folder`: a text file with the names of the classes, one per line, in the order "
       "of the labels. If the classes are folders, and for every folder there is a line that begins "
@@ -327,8 +331,8 @@ void readSources(configs::Reader& reader, DataConfig& config) {
       "`--set` or `--sweep`. Default: the folder that the environment variable RUNNER_DATASETS "
       "names, then Debian's installation folder, then the official address. A published data set, "
       "such as `mnist`, that is in the cache already is not read from its source again. A folder "
-      "written by `pack_records` is accepted for `dataset` if the number, shape and number of "
-      "classes of its images match.");
+      "written by `pack_records` is accepted for `dataset` if its records are those of that data "
+      "set.");
   config.sourceSpan = reader.span("source");
   KJ_IF_MAYBE(place, config.source) {
     if (place->size() == 0) {

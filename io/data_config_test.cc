@@ -186,7 +186,7 @@ TEST_CASE("DataConfig: every validation uses the views, or only the last one") {
 }
 
 TEST_CASE("DataConfig: the reference names the keys of [data] and of its sections") {
-  auto text = configs::printReference("data", &DataConfig::read);
+  auto text = configs::printReference("data", "", &DataConfig::read);
   for (auto key: {"dataset", "source", "batch_size", "part", "order", "held_out", "validate_on",
            "validation", "validation_views", "validation_views_at", "reader_threads", "encoding",
            "resize_short_side", "on_bad_record", "crop", "crop_at", "pad", "pad_mode", "pad_value",

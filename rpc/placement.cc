@@ -64,8 +64,9 @@ void dealMxnetHash(kj::ArrayPtr<Slice> slices, kj::ArrayPtr<const Key> keys, uin
 constexpr PlacementRule ROWS[] = {
     {"balanced",
         "Slices are assigned in order of size, the largest first, each to the server that has the "
-        "least so far. If keys may be cut, the largest share of a server stays below 1.1 / "
-        "servers.",
+        "least so far. If keys may be cut, the largest share of a server usually stays below 1.1 / "
+        "servers with up to 11 servers. With more servers, or a very small model, it may be "
+        "larger. `runner explain` shows it.",
         dealBalanced},
     {"round_robin", "Whole keys are assigned to the servers in turn, without regard to their size.",
         dealRoundRobin},

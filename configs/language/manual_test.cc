@@ -8,7 +8,9 @@ namespace configs {
 namespace {
 
 TEST_CASE("printReference: one heading per section, one row per key, a recursive table once") {
-  CHECK(shown(printReference("Reference", readExperiment)) == R"(# Reference
+  CHECK(shown(printReference("Reference", "How to write it.", readExperiment)) == R"(# Reference
+
+How to write it.
 
 | key | type | default | meaning |
 | --- | --- | --- | --- |
@@ -108,7 +110,7 @@ What is printed.
 TEST_CASE(
     "printReference: its reader gives defaults, and the lowest number or first row without one") {
   bool wasRead = false;
-  printReference("x", [&](Reader& reader) {
+  printReference("x", "", [&](Reader& reader) {
     CHECK(reader.isManual());
     CHECK(!reader.has("a"));
     CHECK(reader.integer("a", "", {.atLeast = 3}) == 3);

@@ -247,9 +247,9 @@ void Reader::describe(
   }
 }
 
-kj::String Reader::printRoot(kj::StringPtr title, ReadTable read) {
+kj::String Reader::printRoot(kj::StringPtr title, kj::StringPtr intro, ReadTable read) {
   Manual manual;
-  auto section = manual.addSection(0, kj::str(title), kj::str());
+  auto section = manual.addSection(0, kj::str(title), kj::str(intro));
   Reader reader(manual, section, kj::str());
   read(reader);
   return manual.toString();

@@ -307,11 +307,11 @@ private:
       kj::StringPtr defaultValue, ReadRow& read);
 
   static void readRoot(const Document& document, Reading& reading, ReadTable read);
-  static kj::String printRoot(kj::StringPtr title, ReadTable read);
+  static kj::String printRoot(kj::StringPtr title, kj::StringPtr intro, ReadTable read);
   template <typename Func>
   friend auto readDocument(const Document& document, Reading& reading, Func&& read);
   template <typename Func>
-  friend kj::String printReference(kj::StringPtr title, Func&& read);
+  friend kj::String printReference(kj::StringPtr title, kj::StringPtr intro, Func&& read);
 };
 
 // Reads `document` with `read(Reader&) -> T` as its root section. Unknown keys anywhere are errors.
@@ -320,9 +320,9 @@ template <typename Func>
 auto readDocument(const Document& document, Reading& reading, Func&& read);
 
 // Returns the reference of everything that `read(Reader&)` reads, as Markdown with the title
-// `title`.
+// `title` and a paragraph `intro` below it, unless that is empty.
 template <typename Func>
-kj::String printReference(kj::StringPtr title, Func&& read);
+kj::String printReference(kj::StringPtr title, kj::StringPtr intro, Func&& read);
 
 // -------------------------------------------------------------------------------------------------
 // Inline details. The work is done in reader_tables.cc, which does not know the types of rows.
@@ -444,8 +444,8 @@ auto readDocument(const Document& document, Reading& reading, Func&& read) {
 }
 
 template <typename Func>
-kj::String printReference(kj::StringPtr title, Func&& read) {
-  return Reader::printRoot(title, [&](Reader& reader) { (void)read(reader); });
+kj::String printReference(kj::StringPtr title, kj::StringPtr intro, Func&& read) {
+  return Reader::printRoot(title, intro, [&](Reader& reader) { (void)read(reader); });
 }
 
 }  // namespace configs

@@ -77,7 +77,7 @@ x.toml:1:58: error: `where` must be a table, not an integer
 }
 
 TEST_CASE("Reader: the reference has one section for a list of tables") {
-  auto text = printReference("T", [](Reader& reader) {
+  auto text = printReference("T", "", [](Reader& reader) {
     reader.sections("rows", "Figures.",
         [](Reader& section) { return section.integer("epoch", "From 1.", {.atLeast = 1}); });
     return 0;

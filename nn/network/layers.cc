@@ -49,7 +49,7 @@ Layer make(configs::Reader& reader, Content&& content) {
   Layer layer;
   layer.name = reader.text("name",
       "Name of the layer. The names of its parameters begin with it (`conv1_weight`). If empty: "
-      "the name of the op and a number (`conv2d0`).",
+      "the name of the op and a number (`conv2d0`). A `repeat` takes no name.",
       "");
   layer.span = reader.span();
   layer.content = kj::mv(content);

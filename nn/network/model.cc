@@ -50,7 +50,7 @@ ModelConfig ModelConfig::read(configs::Reader& reader) {
       CONVENTIONS, "mxnet");
   config.initializer = reader.kind("init",
       "Initial weights of the layers that have no key `init` themselves. Biases begin at 0, except "
-      "with `torch`. Betas begin at 0, and gammas at 1.",
+      "with `torch`, and with `dirac` if its `base` is `torch`. Betas begin at 0, and gammas at 1.",
       INITIALIZERS, "uniform");
   if (config.initializer.kind == Initializer::WHITENING) {
     reader.error("init", "`whitening` cannot be the `init` of all layers",

@@ -258,7 +258,7 @@ TEST_CASE(
 }
 
 TEST_CASE("Model: the reference lists every kind of layer once, composites too") {
-  auto text = configs::printReference("Model", [](configs::Reader& reader) {
+  auto text = configs::printReference("Model", "", [](configs::Reader& reader) {
     reader.section("model", "The network.", [](configs::Reader& r) {
       ModelConfig::read(r);
       return 0;

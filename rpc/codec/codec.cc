@@ -50,11 +50,11 @@ Codec Codec::read(configs::Reader& reader) {
   Codec codec;
   codec.compression = reader.kind("compression",
       "How pushed gradients are compressed. The part of a gradient that is not sent is kept, and "
-      "added to the next gradient.",
+      "added to the next gradient. Not for modes `local` and `device`.",
       kj::arrayPtr(COMPRESSIONS, kj::size(COMPRESSIONS)), "none");
   auto& wire = reader.choose("wire",
       "The number format in which gradients and parameters are sent. The first parameters, and "
-      "those used for validation, are always sent as float32.",
+      "those used for validation, are always sent as float32. Not for modes `local` and `device`.",
       kj::arrayPtr(WIRES, kj::size(WIRES)), "float32");
   codec.wire = wire.number;
   return codec;

@@ -14,8 +14,8 @@ CompensationConfig readCompensation(configs::Reader& reader) {
       "DC-ASGD-a). If false, `lambda` is constant (DC-ASGD-c).",
       false);
   config.lambda = reader.real("lambda",
-      "How strongly a gradient is corrected. The paper uses 0.04 for CIFAR-10, and 2 with "
-      "`adaptive`.",
+      "How strongly a gradient is corrected. Default: 0.04, or 2 with `adaptive`. The paper uses "
+      "these values for CIFAR-10.",
       {.atLeast = 0}, config.adaptive ? 2 : 0.04);
   return config;
 }
@@ -33,7 +33,7 @@ public:
         "For `dist_async`, `dist_ssp` and `dc_asgd`: divides the learning rate by the staleness of "
         "the gradient, if the staleness is 2 or more. The staleness is the number of updates since "
         "the worker fetched the parameters with which it computed the gradient (Zhang et al. 2016, "
-        "arXiv 1511.05950).",
+        "arXiv 1511.05950). Has no effect in `dist_ssp` with `staleness = 0`.",
         false);
     if (reader.isManual() || row.has("compensation")) {
       compensation = reader.section("compensation",

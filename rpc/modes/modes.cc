@@ -128,16 +128,18 @@ KvStoreConfig KvStoreConfig::read(configs::Reader& reader) {
   }
   auto sliceBytes = reader.integer("slice_bytes",
       "The size of the largest slice of a parameter array. A slice is sent and updated as a whole. "
-      "Small models are cut into smaller slices, so that the servers can share them evenly. On "
-      "links of 1 Gbit/s and less, 32768 is better: a slice that the next step needs early then "
-      "spends less time waiting for slices that are already being sent.",
+      "With the optimizers `lars` and `muon`, each key is one slice, however large it is. Small "
+      "models are cut into smaller slices, so that the servers can share them evenly. On links of "
+      "1 Gbit/s and less, 32768 is better: a slice that the next step needs early then spends less "
+      "time waiting for slices that are already being sent.",
       {.atLeast = 4096, .atMost = 256 << 20}, 1 << 20);
   config.slice_bytes = uint64_t(sliceBytes);
   config.placement =
       &reader.choose("placement", "How slices are assigned to servers.", PLACEMENTS, "balanced");
   if (config.exchanges() || reader.isManual()) {
     config.transport = &reader.choose("transport",
-        "How workers and servers exchange gradients and parameters. Does not change results.",
+        "How workers and servers exchange gradients and parameters. Does not change results. Not "
+        "for modes `local` and `device`.",
         TRANSPORTS, "auto");
   }
   return config;

@@ -48,10 +48,11 @@ public:
   SyncMode(const ModeRow& row, configs::Reader& reader): Mode(row) {
     if (reader.isManual() || row.has("aggregate")) readAggregate(reader);
     if (reader.isManual() || row.has("update")) {
-      updatesInWorkers = reader
-                             .choose("update", "Where parameters are updated.",
-                                 kj::arrayPtr(UPDATE_PLACES, kj::size(UPDATE_PLACES)), "server")
-                             .inWorker;
+      updatesInWorkers =
+          reader
+              .choose("update", "For `dist_sync` and `allreduce`: where parameters are updated.",
+                  kj::arrayPtr(UPDATE_PLACES, kj::size(UPDATE_PLACES)), "server")
+              .inWorker;
     }
   }
 

@@ -19,13 +19,15 @@ CheckpointConfig CheckpointConfig::read(configs::Reader& reader) {
       {.atLeast = 1, .atMost = 1ll << 40});
   config.every_steps = steps.map([](int64_t n) { return uint64_t(n); });
   config.keep = uint(reader.integer("keep",
-      "How many of the newest checkpoints stay on the disk. If the newest one is damaged, "
-      "`--resume` uses the one before it.",
+      "How many of the newest checkpoints stay on the disk. The newest checkpoint that was made at "
+      "the end of an epoch stays, too. If the newest one is damaged, `--resume` uses the one "
+      "before it.",
       {.atLeast = 1, .atMost = 1000}, 2));
   config.keepBest = reader.flag("keep_best",
       "Keeps the weights of the epoch with the best validation accuracy as best.safetensors in the "
       "run's folder, in addition to those of the last epoch. Of several equally good epochs, the "
-      "first one counts.",
+      "first one counts. With several `data.validation_views`, `data.validation_views_at` must be "
+      "`every`.",
       false);
   return config;
 }

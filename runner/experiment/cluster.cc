@@ -63,7 +63,8 @@ constexpr LossPolicy LOSS_POLICIES[] = {
         "roles of a host that is gone are started on other hosts of `hosts`, if these have enough "
         "slots. The run ends if roles are lost five times in a row without any progress. A worker "
         "whose GPU fails counts as lost. A role that stops with an error, for example because a "
-        "disk is full, is not a lost role: it ends the job.",
+        "disk is full, is not a lost role: it ends the job. For launchers `local`, `ssh`, `mpi` "
+        "and `slurm`. Needs checkpoints.",
         true, false},
     {"continue",
         "If a worker is lost, the others continue without it. The launcher starts a new worker in "
@@ -74,7 +75,8 @@ constexpr LossPolicy LOSS_POLICIES[] = {
         "[docs/reliability.md](../docs/reliability.md#continuing-without-a-lost-worker). If a "
         "server or the coordinator is lost, or fewer than `elastic.min` workers would be left, all "
         "roles are started again, as with `restart`. For launchers `local` and `ssh`, and modes "
-        "`dist_sync`, `dist_async`, `dist_ssp` and `dc_asgd`.",
+        "`dist_sync`, `dist_async`, `dist_ssp` and `dc_asgd`. Some other keys are refused beside "
+        "it, such as `aggregate` and `checkpoint.keep_best`.",
         true, true},
 };
 
@@ -84,7 +86,8 @@ rpc::PortRange readPorts(configs::Reader& reader) {
       "The TCP ports that roles listen on: `7000` or a range such as `\"7000-7031\"`, for machines "
       "with a firewall. Each role uses the first free port. A machine needs one port for the "
       "coordinator and one for each server on it, or in `allreduce` one for each worker on it. "
-      "Default: the system chooses.");
+      "Default: the system chooses. With launcher `kubernetes`, the coordinator listens on the "
+      "first of these ports, by default 7000.");
   KJ_IF_MAYBE(word, text) {
     KJ_IF_MAYBE(ports, rpc::parsePorts(*word)) return *ports;
     reader.error("port", kj::str("`", *word, "` is not a port or a range of ports"),
@@ -210,8 +213,9 @@ ElasticConfig ElasticConfig::read(configs::Reader& reader, uint workers) {
       "from the newest checkpoint.",
       {.atLeast = 1, .atMost = 4096}, 1);
   auto max = reader.maybeInteger("max",
-      "The largest number of workers that the job may have. Default: `workers`. A larger number "
-      "lets `runner scale` add workers.",
+      "The largest number of workers that the job may have. Default: `workers`. With launcher "
+      "`local`, a larger number lets `runner scale` add workers. Launcher `ssh` refuses a larger "
+      "number.",
       {.atLeast = 1, .atMost = 4096});
   config.max = max.map([](int64_t n) { return uint(n); }).orDefault(workers);
   if (config.min > workers && reader.isRight("min")) {

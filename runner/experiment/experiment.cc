@@ -80,7 +80,11 @@ Experiment Experiment::read(configs::Reader& reader) {
 }
 
 kj::String languageReference() {
-  return configs::printReference("The language of experiment files", Experiment::read);
+  return configs::printReference("The language of experiment files",
+      "The [glossary](../ARCHITECTURE.md#glossary) explains words such as slice, round, pass and "
+      "role. A file may begin with `extends = \"base.toml\"`, a path relative to the file. It then "
+      "takes all values of that file, and overrides some of them.",
+      Experiment::read);
 }
 
 kj::Array<rpc::Key> storeKeys(const Experiment& experiment, const nn::Graph& graph) {

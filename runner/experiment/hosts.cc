@@ -133,13 +133,14 @@ kj::String Host::toString() const {
 
 kj::Array<Host> readHosts(configs::Reader& reader) {
   auto lines = reader.textsOrLines("hosts",
-      "The machines that run servers and workers, for launchers that use several machines: "
+      "The machines that run servers and workers, for launchers `ssh`, `mpi` and `manual`: "
       "`\"node1\"`, `\"user@node2:2222 slots=2\"`, or the path of a file with one of these per "
-      "line (`#` begins a comment). User and port are those of ssh. Servers are assigned to the "
-      "hosts in turn, and so are workers. A host with `slots=N` runs at most N workers, and each "
-      "worker there has its own GPUs: the first worker has those that `devices` names, and each "
-      "further worker has the next ones, the same number per worker. If a host is named several "
-      "times, its slots are added, and a name without slots counts as one slot.");
+      "line (`#` begins a comment). User and port are those of ssh. Launcher `mpi` takes no port. "
+      "Servers are assigned to the hosts in turn, and so are workers. A host with `slots=N` runs "
+      "at most N workers, and each worker there has its own GPUs: the first worker has those that "
+      "`devices` names, and each further worker has the next ones, the same number per worker. If "
+      "a host is named several times, its slots are added, and a name without slots counts as one "
+      "slot.");
   kj::Vector<Host> hosts;
   for (auto& line: lines) {
     auto complain = [&](kj::StringPtr what, kj::StringPtr help) {

@@ -123,11 +123,14 @@ TrainConfig TrainConfig::read(configs::Reader& reader, const nn::Conventions& co
   // The resolved experiment leaves these out if the file does not have them.
   config.earlyStop = reader.maybeSection("early_stop",
       "Ends the run before its last epoch if the validation accuracy no longer improves. With "
-      "checkpoint.keep_best, best.safetensors then has the weights of the best epoch.",
+      "checkpoint.keep_best, best.safetensors then has the weights of the best epoch. With several "
+      "`data.validation_views`, `data.validation_views_at` must be `every`.",
       EarlyStop::read);
   config.average = reader.maybeSection("ema",
       "Keeps a moving average of parameters and moving statistics, and validates it at the end of "
-      "the run. Its weights are in ema.safetensors. Does not change the training.",
+      "the run. Its weights are in ema.safetensors. Does not change the training. Cannot be "
+      "combined with modes `local_sgd` and `easgd`, several devices per worker, `cluster.on_loss = "
+      "\"continue\"`, or a GPU in modes `local` and `device`.",
       WeightAverageConfig::read);
   return config;
 }

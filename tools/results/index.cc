@@ -12,7 +12,7 @@ struct CombineWord {
 
 constexpr CombineWord COMBINE_WORDS[] = {
     {"mean", "The mean over the workers.", Combine::MEAN},
-    {"max", "The accuracies of the best worker.", Combine::MAX},
+    {"max", "Of each accuracy, the greatest among the workers.", Combine::MAX},
 };
 
 constexpr configs::IntegerLimits COUNT{.atLeast = 1, .atMost = 1000000000};
@@ -218,7 +218,7 @@ ResultsIndex ResultsIndex::read(configs::Reader& reader, kj::ArrayPtr<const kj::
 }
 
 kj::String indexReference() {
-  return configs::printReference("The index of the results", [](configs::Reader& reader) {
+  return configs::printReference("The index of the results", "", [](configs::Reader& reader) {
     return ResultsIndex::read(reader, nullptr, [](auto) { return false; });
   });
 }
