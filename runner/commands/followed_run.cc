@@ -95,7 +95,14 @@ FollowedRun::FollowedRun(RunFolder ownFolder, kj::AsyncIoContext& io, kj::Maybe<
       messages(folder.messages()) {}
 
 kj::Promise<void> FollowedRun::follow() {
-  if (job == nullptr) return look();
+  if (job == nullptr) {
+    return look().then([this]() -> kj::Promise<void> {
+      // The process that has ended may have submitted the run.
+      job = slurmJobOf(folder);
+      if (job == nullptr) return kj::READY_NOW;
+      return follow();
+    });
+  }
   return look().exclusiveJoin(kj::evalLater([this]() { return watchQueue(); }));
 }
 

@@ -78,7 +78,7 @@ private:
   const RunFolder folder;
   kj::AsyncIoContext& io;
   const kj::Maybe<uint> tasks;
-  const kj::Maybe<kj::String> job;
+  kj::Maybe<kj::String> job;
   SlurmQueue queue;
   FollowedLog said;
   GrowingFile messages;

@@ -138,7 +138,10 @@ LaunchEnd endOf(const RunFolder& folder) {
   }
   KJ_IF_MAYBE(each, code) return {*each, kj::str("ended with exit code ", *each)};
   KJ_IF_MAYBE(job, slurmJobOf(folder)) {
-    if (lastHolderOf(folder) == nullptr) {
+    // The process that submits a run has its lock, too.
+    auto holder = lastHolderOf(folder);
+    bool hasBegun = holder != nullptr && KJ_ASSERT_NONNULL(holder).slurmJob.size() > 0;
+    if (!hasBegun) {
       return {RUN_FAILED, kj::str("job ", *job, " of Slurm ended before the run began")};
     }
   }

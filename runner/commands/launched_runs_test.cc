@@ -34,6 +34,11 @@ TEST_CASE("endOf: a Slurm job that was cancelled in the queue has not begun its 
   makeFolders(folder.path);
   noteSlurmJob(folder, "17");
   CHECK(endOf(folder).text == "job 17 of Slurm ended before the run began");
+  // The process that submitted the run has had its lock, too.
+  HeldRunFolder({kj::str(folder.path)});
+  CHECK(endOf(folder).text == "job 17 of Slurm ended before the run began");
+  ::setenv("SLURM_JOB_ID", "17", 1);
+  KJ_DEFER(::unsetenv("SLURM_JOB_ID"));
   HeldRunFolder({kj::str(folder.path)});
   CHECK(endOf(folder).text == "ended without an exit code: its process was killed");
 }

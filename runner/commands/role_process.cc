@@ -12,9 +12,11 @@
 #include "nn/lost_device.h"
 #include "runner/commands/resumed_run.h"
 #include "runner/commands/run_results.h"
+#include "runner/commands/slurm_run.h"
 #include "runner/experiment/model_facts.h"
 #include "runner/launch/launcher.h"
 #include "runner/launch/run_view.h"
+#include "runner/launch/slurm_queue.h"
 #include "runner/logs/role_names.h"
 #include "runner/logs/run_lock.h"
 #include "runner/roles/address_file.h"
@@ -139,6 +141,7 @@ private:
     const rpc::Secret& drawn, kj::Maybe<CarriedWorker&> worker, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
+  if (options.folder.path.size() > 0) refuseQueued(options.folder);
   // A coordinator that cannot listen leaves no folder.
   ListeningCoordinator coordinator(loaded, options);
   bool repeats = options.membershipOf.size() > 0;
@@ -150,7 +153,7 @@ private:
                                          : RunFolder{kj::str(options.folder.path)});
   auto& held = *own;
   // Before the run has begun, the folder may still hold another one.
-  held.lock.mayRefuse();
+  held.lock.mayRefuse(isInJobOf(held.folder));
   held.lock.noteByHand();
   held.lock.noteInterrupts();
   // The lock must outlive an exception that ends the command.

@@ -281,6 +281,12 @@ Validity RunCommand::run() {
 
   KJ_IF_MAYBE(why, prepare(all)) return kj::mv(*why);
   auto folder = chooseFolder(all);
+  if (isSweep) {
+    KJ_IF_MAYBE(path, foreignReportIn(folder.path)) {
+      return kj::str(*path, " exists, and is not of a report. Choose another folder with --runs, ",
+          "or remove it");
+    }
+  }
   if (options.resumes) {
     refuseQueued(folder);
     endedJob = slurmJobOf(folder).orDefault(nullptr);
@@ -360,13 +366,14 @@ kj::Maybe<kj::String> RunCommand::prepare(LoadedRuns& all) {
 kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
   nameFolderOption();
   RunFolder folder{kj::str(folderPath)};
-  if (options.resumes) refuseQueued(folder);
-  bool repeats = membershipOf.size() > 0 || (options.resumes && repeatsMembers(folder));
+  // The number of this process's own job may not be noted yet.
   if (ownSlurmJob() != nullptr) awaitSubmission(folder);
+  refuseQueued(folder);
+  bool repeats = membershipOf.size() > 0 || (options.resumes && repeatsMembers(folder));
   auto own = kj::heap<HeldRunFolder>(kj::mv(folder));
   auto& held = *own;
   commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
-  held.lock.mayRefuse();
+  held.lock.mayRefuse(isInJobOf(held.folder));
   // Signals are handled here until an event loop captures them, because importing the data takes
   // long.
   held.lock.noteInterrupts();

@@ -45,20 +45,25 @@ void refuseQueued(const RunFolder& folder, kj::AsyncIoContext& io) {
 void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, SubmissionLocks locks,
     bool detach, Course& course, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
-  writeWhole(folder.experiment(), loaded.resolved);
-  auto script = kj::str(folder.path, "/slurm.sh");
-  writeWhole(script, slurmScript({&experiment}, kj::arrayPtr(&folder, 1), nullptr));
   SlurmQueue queue(course.io);
   kj::String job;
-  auto submission = queue.submit(script)
+  auto submit = [&]() {
+    writeWhole(folder.experiment(), loaded.resolved);
+    auto script = kj::str(folder.path, "/slurm.sh");
+    writeWhole(script, slurmScript({&experiment}, kj::arrayPtr(&folder, 1), nullptr));
+    return queue.submit(script);
+  };
+  auto submission = kj::evalNow(submit)
                         .then([&](kj::String&& id) {
                           job = kj::mv(id);
                           return queue.noteOrCancel(job, kj::arrayPtr(&folder, 1));
                         })
                         .then([&]() { locks.release(); })
                         .fork();
-  // `runner attach` and `runner stop` look for the exit code.
+  // `runner attach` and `runner stop` look for the exit code. The job may have noted its own.
   auto noteExit = [&](int code) {
+    KJ_IF_MAYBE(lock, locks.run) return lock->noteExit(code);
+    if (lastExitCodeOf(folder) != nullptr) return;
     kj::runCatchingExceptions([&]() { HeldRunFolder({kj::str(folder.path)}).lock.noteExit(code); });
   };
   auto cancel = [&]() {
@@ -70,20 +75,20 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, Submiss
   };
   auto endInterrupted = [&](bool hasEnded) {
     if (hasEnded) tell(kj::str("interrupted; job ", job, " of Slurm has ended"));
-    // A job that never began has noted no exit code.
-    if (hasEnded && lastExitCodeOf(folder) == nullptr) noteExit(INTERRUPTED);
+    if (hasEnded) noteExit(INTERRUPTED);
     commandLine.endWith(INTERRUPTED);
   };
-  bool isSubmitted = false;
+  bool isSubmitted = false, hasEnded = false;
   auto refused = kj::runCatchingExceptions([&]() {
     isSubmitted = course.endsUninterrupted(submission.addBranch(), [](kj::StringPtr) {});
+    if (!isSubmitted) hasEnded = cancel();
   });
   KJ_IF_MAYBE(e, refused) {
-    locks.release();
     noteExit(RUN_FAILED);
+    locks.release();
     kj::throwFatalException(kj::mv(*e));
   }
-  if (!isSubmitted) endInterrupted(cancel());
+  if (!isSubmitted) endInterrupted(hasEnded);
   auto tasks = slurmTasks(experiment);
   tell(kj::str("run ", folder.path, " is job ", job, " of Slurm, with ", counted(tasks, "task")));
   if (detach) {

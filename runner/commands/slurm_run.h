@@ -9,7 +9,7 @@
 
 namespace runner {
 
-// For a run that is to be resumed. Throws, and says what to do, if a Slurm job works on the run or
+// For a folder that may have a run. Throws, and says what to do, if a Slurm job works on the run or
 // waits in the queue, unless this process runs in that job. Call it before there is an event loop,
 // and before the lock of `folder` is taken, because taking the lock removes the record of how the
 // run ended before.

@@ -121,29 +121,30 @@ kj::MainFunc StopCommand::getMain() {
 
 Validity StopCommand::stop() {
   auto folder = launchedRun(path, commandLine);
-  if (cancelJobOf(folder)) {
-    bool hasBegun =
-        ::access(folder.events().cStr(), F_OK) == 0 || lastExitCodeOf(folder) != nullptr;
-    tell(kj::str(
-        folder.path, ": ", hasBegun ? endOf(folder).text : kj::str("cancelled before it began")));
-    return true;
+  bool hasEnded = false;
+  for (;;) {
+    // A process that was ended may have submitted the run to Slurm before.
+    if (cancelJobOf(folder)) {
+      bool hasBegun =
+          ::access(folder.events().cStr(), F_OK) == 0 || lastExitCodeOf(folder) != nullptr;
+      tell(kj::str(
+          folder.path, ": ", hasBegun ? endOf(folder).text : kj::str("cancelled before it began")));
+      return true;
+    }
+    KJ_IF_MAYBE(held, heldIn(folder)) {
+      if (isHeldBySweep(folder)) {
+        auto sweep =
+            sweepOf(folder).orDefault([&]() { return RunFolder{kj::str(folder.path, "/..")}; });
+        configs::fail(folder.path, " is a run of a sweep, whose process works on all of its runs. ",
+            "`runner stop ", sweep.path, "` ends the sweep. The same command continues it later");
+      }
+      endProcessOf(*held);
+      hasEnded = true;
+    } else {
+      break;
+    }
   }
-  auto held = heldIn(folder);
-  if (held == nullptr) {
-    tell(kj::str(folder.path, " is over: ", endOf(folder).text));
-    return true;
-  }
-  if (isHeldBySweep(folder)) {
-    auto sweep =
-        sweepOf(folder).orDefault([&]() { return RunFolder{kj::str(folder.path, "/..")}; });
-    configs::fail(folder.path, " is a run of a sweep, whose process works on all of its runs. ",
-        "`runner stop ", sweep.path, "` ends the sweep. The same command continues it later");
-  }
-  while (held != nullptr) {
-    endProcessOf(KJ_ASSERT_NONNULL(held));
-    held = heldIn(folder);
-  }
-  tell(kj::str(folder.path, ": ", endOf(folder).text));
+  tell(kj::str(folder.path, hasEnded ? ": " : " is over: ", endOf(folder).text));
   return true;
 }
 

@@ -128,10 +128,13 @@ bool isOwnSlurmJob(kj::StringPtr id) {
   return false;
 }
 
+bool isInJobOf(const RunFolder& folder) {
+  KJ_IF_MAYBE(id, slurmJobOf(folder)) return isOwnSlurmJob(*id);
+  return false;
+}
+
 void forgetSlurmJob(const RunFolder& folder) {
-  KJ_IF_MAYBE(id, slurmJobOf(folder)) {
-    if (isOwnSlurmJob(*id)) return;
-  }
+  if (isInJobOf(folder)) return;
   ::unlink(slurmJobFile(folder).cStr());
 }
 

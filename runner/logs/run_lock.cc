@@ -148,14 +148,10 @@ void RunLock::noteInterrupts() const {
   notesInterrupts = true;
 }
 
-void RunLock::mayRefuse() const {
-  auto hasNote = [&](kj::StringPtr begin) {
-    return ::strstr(before.cStr(), kj::str("\n", begin).cStr()) != nullptr;
-  };
+void RunLock::mayRefuse(bool isAwaited) const {
   // Even if this process is killed, the run still repeats another one.
-  if (hasNote(REPEATS_MEMBERS)) noteRepeatsMembers();
-  // Who has submitted the run of a job has noted no end, and waits for that of the job.
-  bool isAwaited = ownSlurmJob() != nullptr && !hasNote("exit ");
+  bool repeats = ::strstr(before.cStr(), kj::str("\n", REPEATS_MEMBERS).cStr()) != nullptr;
+  if (repeats) noteRepeatsMembers();
   isAccepted = before.size() == 0 || isAwaited;
 }
 

@@ -35,9 +35,9 @@ public:
 
   // Until accept(), this process may still refuse to change the folder. If it ends before, the last
   // two functions write again what the last holder had noted. This has no effect if nobody had the
-  // lock before, or in a job of Slurm if the last holder has noted no end: others then wait for the
-  // exit code of the job.
-  void mayRefuse() const;
+  // lock before, or if others wait for the exit code of this process (`isAwaited`), because it is
+  // in the run's own job of Slurm.
+  void mayRefuse(bool isAwaited) const;
   // Begins the notes of this process anew.
   void accept() const;
 

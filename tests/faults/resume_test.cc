@@ -578,8 +578,8 @@ TEST_CASE(
     "while a run is submitted to Slurm, its job may begin, and nobody else works on the run") {
   kj::StringPtr slurm[] = {"cluster.launcher=slurm"};
   ResumableRun run(slurm);
-  // In place of Slurm's own commands. Before `sbatch` ends, the job begins if there is a FIFO for
-  // its output, and other commands want to submit the run, or to train it.
+  // In place of Slurm's own commands. Before `sbatch` ends, a job begins if there is a FIFO for its
+  // output: that of the run, or another one. Other commands want to submit the run, or to train it.
   constexpr kj::StringPtr SBATCH = R"(#!/bin/sh
 for script; do :; done
 folder=${script%/*}
@@ -587,7 +587,7 @@ if [ -p "$0.fifo" ]; then
   # Opening the FIFO waits for its reader. `sbatch` must end all the same.
   {
     {
-      SLURM_JOB_ID=17 $RUNNER run "$folder/experiment.toml" --folder "$folder" --resume \
+      SLURM_JOB_ID=$JOB $RUNNER run "$folder/experiment.toml" --folder "$folder" --resume \
         --set cluster.launcher=local 2>&1
       echo "exit $?"
     } | cat >"$0.fifo"
@@ -597,12 +597,14 @@ for launcher in slurm local; do
   $RUNNER run "$FILE" --runs "$RUNS" --set cluster.launcher=$launcher --resume
   echo "exit $?"
 done >"$0.output" 2>&1 </dev/null
+echo '17|PENDING||' >"${0%sbatch}state"
 echo 17
 )"_kj;
   auto commands = newFolder();
   auto sbatch = kj::str(commands, "/sbatch"), squeue = kj::str(commands, "/squeue");
   writeFile(sbatch, SBATCH);
-  writeFile(squeue, "#!/bin/sh\necho '17|COMPLETED||'\n");
+  auto state = kj::str(commands, "/state");
+  writeFile(squeue, kj::str("#!/bin/sh\ncat ", state, "\n"));
   for (auto& path: {sbatch.asPtr(), squeue.asPtr()}) KJ_SYSCALL(::chmod(path.cStr(), 0700));
   auto path = kj::str(::getenv("PATH"));
   ::setenv("PATH", kj::str(commands, ":", path).cStr(), 1);
@@ -610,22 +612,45 @@ echo 17
   ::setenv("RUNNER", RUNNER.cStr(), 1);
   ::setenv("FILE", RESUMABLE.cStr(), 1);
   ::setenv("RUNS", run.runs.cStr(), 1);
-  kj::StringPtr words[] = {"--detach", RESUME};
-  for (size_t count: {1, 2}) {
-    auto fifo = kj::str(sbatch, ".fifo");
-    if (count == 2) KJ_SYSCALL(::mkfifo(fifo.cStr(), 0600));
-    auto submitting = run.start(kj::arrayPtr(words, count));
+  auto fifo = kj::str(sbatch, ".fifo");
+  auto submit = [&](kj::StringPtr job, kj::ArrayPtr<const kj::StringPtr> words) {
+    writeFile(state, "17|COMPLETED||\n");
+    ::setenv("JOB", job.cStr(), 1);
+    auto submitting = run.start(words);
     auto ended = submitting->wait();
     INFO(ended.errors);
-    CHECK(ended.exitCode == 0);
+    REQUIRE(ended.exitCode == 0);
     CHECK(run.read("slurm_job") == "17\n");
     auto others = readFile(kj::str(sbatch, ".output"));
     INFO(others);
     CHECK(contains(others, kj::str("another process submits the run in ", run.folder)));
     CHECK(contains(others, kj::str("process ", submitting->pid(), " works in ", run.folder)));
     CHECK(countOf(others, "exit 1\n") == 2);
-    if (count == 2) CHECK(contains(readFile(fifo), "\nexit 0\n"));
-  }
+  };
+  submit("", {"--detach"_kj});
+  KJ_SYSCALL(::mkfifo(fifo.cStr(), 0600));
+  submit("99", {"--detach"_kj, RESUME});
+  auto queued = "job 17 of Slurm works on"_kj;
+  CHECK(contains(readFile(fifo), queued));
+  checkFailed(
+      run.start({"--folder", run.folder, "--set", "cluster.launcher=local"})->wait(), {queued});
+  CHECK(run.read("slurm_job") == "17\n");
+  submit("17", {"--detach"_kj, RESUME});
+  CHECK(contains(readFile(fifo), "\nexit 0\n"));
+}
+
+TEST_CASE("a run that Slurm refuses has failed, even if Ctrl-C interrupts its submission") {
+  kj::StringPtr slurm[] = {"cluster.launcher=slurm"};
+  ResumableRun run(slurm);
+  auto commands = newFolder();
+  auto sbatch = kj::str(commands, "/sbatch");
+  writeFile(sbatch, "#!/bin/sh\nkill -INT $PPID\necho nope >&2\nexit 1\n");
+  KJ_SYSCALL(::chmod(sbatch.cStr(), 0700));
+  auto path = kj::str(::getenv("PATH"));
+  ::setenv("PATH", kj::str(commands, ":", path).cStr(), 1);
+  KJ_DEFER(::setenv("PATH", path.cStr(), 1));
+  checkFailed(run.start()->wait(), {"nope"});
+  CHECK(contains(run.read(".lock"), "\nexit 1\n"));
 }
 
 TEST_CASE("--resume is refused while another process works on the run") {

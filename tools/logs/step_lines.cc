@@ -19,8 +19,10 @@ Content lineOrOther(bool isLine) {
   return isLine ? Content::LINE : Content::OTHER;
 }
 
-// Whether a number that ends where `rest` begins is only the first part of one: `2` of `2,1`.
+// Whether a number that ends where `rest` begins is only the first part of one: `2` of `2,1`, or
+// of `2%`.
 bool goesOn(LineText rest) {
+  if (rest.size() > 0 && rest[0] == '%') return true;
   return rest.size() > 1 && (rest[0] == ',' || rest[0] == '.') && rest[1] >= '0' && rest[1] <= '9';
 }
 

@@ -32,6 +32,7 @@ TEST_CASE("unreadableLinesIn: counts lines per step whose number goes on after i
   CHECK(countIn(after("loss on training batch is 2.1.accuracy0.79")) == 0);
   CHECK(countIn(after("loss on training batch is ")) == 0);
   CHECK(countIn(after("accuracy is unknown")) == 0);
+  CHECK(countIn(after("loss on training batch is 2.1, accuracy is 50%")) == 1);
   CHECK(countIn("After 200 training step(s), validation cross entropy = 605,644") == 1);
   CHECK(countIn("After 200 training step(s), validation cross entropy = ") == 0);
   // The last line of a log may be cut off.
