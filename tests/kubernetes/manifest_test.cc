@@ -37,7 +37,9 @@ TEST_CASE("kubernetes: --dry-run prints the manifest in job.yaml, and starts and
 }
 
 TEST_CASE("--dry-run refuses options that would have no effect on its output") {
-  for (auto option: {"--resume", "--detach", "--folder=/tmp/x", "--runs=/tmp/x"}) {
+  auto none = kj::str(newFolder(), "/none");
+  auto folder = kj::str("--folder=", none), runs = kj::str("--runs=", none);
+  for (kj::StringPtr option: {"--resume"_kj, "--detach"_kj, folder.asPtr(), runs.asPtr()}) {
     CAPTURE(option);
     auto ended = Command({RUNNER, "run", JOB, "--dry-run", option}).wait();
     CHECK(ended.exitCode == 2);
