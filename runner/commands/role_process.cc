@@ -141,19 +141,20 @@ private:
     const rpc::Secret& drawn, kj::Maybe<CarriedWorker&> worker, CommandLine& commandLine) {
   auto& experiment = KJ_ASSERT_NONNULL(loaded.experiment);
   ModelFacts facts(experiment);
-  if (options.folder.path.size() > 0) refuseQueued(options.folder);
+  bool isNew = options.folder.path.size() == 0;
+  if (!isNew) refuseQueued(options.folder);
+  bool awaited = !isNew && isAwaited(options.folder);
   // A coordinator that cannot listen leaves no folder.
   ListeningCoordinator coordinator(loaded, options);
   bool repeats = options.membershipOf.size() > 0;
   if (options.resumes && !repeats && repeatsMembers(options.folder)) {
     refuseWithoutMembership(options.folder);
   }
-  auto own = kj::heap<HeldRunFolder>(options.folder.path.size() == 0
-                                         ? newRunFolder("runs", experiment.name)
-                                         : RunFolder{kj::str(options.folder.path)});
+  auto own = kj::heap<HeldRunFolder>(
+      isNew ? newRunFolder("runs", experiment.name) : RunFolder{kj::str(options.folder.path)});
   auto& held = *own;
   // Before the run has begun, the folder may still hold another one.
-  held.lock.mayRefuse(isInJobOf(held.folder));
+  held.lock.mayRefuse(awaited);
   held.lock.noteByHand();
   held.lock.noteInterrupts();
   // The lock must outlive an exception that ends the command.
@@ -166,6 +167,7 @@ private:
   auto show = [&](Event::Reader event, kj::StringPtr) {
     if (!hasBegun) {
       held.lock.accept();
+      forgetSlurmJob(held.folder);
       held.lock.noteByHand();
       if (repeats) held.lock.noteRepeatsMembers();
     }

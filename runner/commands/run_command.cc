@@ -368,12 +368,16 @@ kj::String RunCommand::runInGivenFolder(LoadedRuns& all) {
   RunFolder folder{kj::str(folderPath)};
   // The number of this process's own job may not be noted yet.
   if (ownSlurmJob() != nullptr) awaitSubmission(folder);
+  auto job = slurmJobOf(folder).orDefault(nullptr);
   refuseQueued(folder);
+  bool awaited = isAwaited(folder);
   bool repeats = membershipOf.size() > 0 || (options.resumes && repeatsMembers(folder));
   auto own = kj::heap<HeldRunFolder>(kj::mv(folder));
   auto& held = *own;
   commandLine.atEnd([own = kj::mv(own)](int code) { own->lock.noteExit(code); });
-  held.lock.mayRefuse(isInJobOf(held.folder));
+  held.lock.mayRefuse(awaited);
+  // Another command may have submitted the run meanwhile.
+  if (slurmJobOf(held.folder).orDefault(nullptr) != job) refuseQueued(held.folder);
   // Signals are handled here until an event loop captures them, because importing the data takes
   // long.
   held.lock.noteInterrupts();

@@ -8,6 +8,7 @@
 #include "runner/launch/slurm_queue.h"
 #include "runner/logs/run_lock.h"
 #include "runner/system/files.h"
+#include "runner/system/slurm_job.h"
 #include "runner/system/terminal.h"
 #include "runner/text/numbers.h"
 
@@ -40,6 +41,12 @@ void refuseQueued(const RunFolder& folder, kj::AsyncIoContext& io) {
           slurmJobFile(folder), " if the job has ended");
     }
   }
+}
+
+bool isAwaited(const RunFolder& folder) {
+  KJ_IF_MAYBE(id, slurmJobOf(folder)) return isOwnSlurmJob(*id);
+  // Who submits a run notes no end.
+  return ownSlurmJob() != nullptr && lastExitCodeOf(folder) == nullptr;
 }
 
 void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, SubmissionLocks locks,
@@ -84,7 +91,8 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, Submiss
     if (!isSubmitted) hasEnded = cancel();
   });
   KJ_IF_MAYBE(e, refused) {
-    noteExit(RUN_FAILED);
+    // With a number, the job may still wait in the queue.
+    if (slurmJobOf(folder) == nullptr) noteExit(RUN_FAILED);
     locks.release();
     kj::throwFatalException(kj::mv(*e));
   }

@@ -17,6 +17,10 @@ void refuseQueued(const RunFolder& folder);
 // Does the same with an event loop that exists already.
 void refuseQueued(const RunFolder& folder, kj::AsyncIoContext& io);
 
+// Whether others wait for the exit code of this process, because it is the run's own job of Slurm.
+// Its number may not be noted yet. Call it before the lock of `folder` is taken.
+bool isAwaited(const RunFolder& folder);
+
 // What a process holds while it submits a run.
 struct SubmissionLocks {
   kj::Maybe<RunLock> run;  // shows other commands that a process works on the run

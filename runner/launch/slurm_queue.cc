@@ -128,13 +128,10 @@ bool isOwnSlurmJob(kj::StringPtr id) {
   return false;
 }
 
-bool isInJobOf(const RunFolder& folder) {
-  KJ_IF_MAYBE(id, slurmJobOf(folder)) return isOwnSlurmJob(*id);
-  return false;
-}
-
 void forgetSlurmJob(const RunFolder& folder) {
-  if (isInJobOf(folder)) return;
+  KJ_IF_MAYBE(id, slurmJobOf(folder)) {
+    if (isOwnSlurmJob(*id)) return;
+  }
   ::unlink(slurmJobFile(folder).cStr());
 }
 

@@ -42,8 +42,6 @@ void noteSlurmJob(const RunFolder& folder, kj::StringPtr id);
 kj::Maybe<kj::String> slurmJobOf(const RunFolder& folder);
 // Whether this process runs in the Slurm job, or task of an array, with this id.
 bool isOwnSlurmJob(kj::StringPtr id);
-// Whether this process runs in the job that was submitted for the run in `folder`.
-bool isInJobOf(const RunFolder& folder);
 // Removes the file of noteSlurmJob(), for a run that begins or continues in this process. Does
 // nothing if this process runs in that job.
 void forgetSlurmJob(const RunFolder& folder);

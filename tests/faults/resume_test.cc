@@ -21,6 +21,24 @@ namespace {
 
 constexpr kj::StringPtr RESUME = "--resume"_kj;
 
+// Shell scripts in place of other programs, such as those of Slurm.
+struct StandIns {
+  const kj::String folder = newFolder();
+  const kj::String path = kj::str(::getenv("PATH"));
+
+  StandIns() { ::setenv("PATH", kj::str(folder, ":", path).cStr(), 1); }
+  ~StandIns() noexcept(false) { ::setenv("PATH", path.cStr(), 1); }
+  KJ_DISALLOW_COPY(StandIns);
+
+  // Returns the path of the program.
+  kj::String add(kj::StringPtr name, kj::StringPtr script) const {
+    auto program = kj::str(folder, "/", name);
+    writeFile(program, kj::str("#!/bin/sh\n", script));
+    KJ_SYSCALL(::chmod(program.cStr(), 0700));
+    return program;
+  }
+};
+
 // A way to train, and whether fast tests use it, too.
 struct Row {
   kj::StringPtr name;
@@ -553,14 +571,8 @@ TEST_CASE("--resume is refused while Slurm has the job of the run, except within
   ResumableRun run(nullptr);
   run.trainUntil(SAVED, 1);
   writeFile(kj::str(run.folder, "/slurm_job"), "17\n");
-  // In place of Slurm's own command.
-  auto commands = newFolder();
-  auto squeue = kj::str(commands, "/squeue");
-  writeFile(squeue, "#!/bin/sh\necho '17|PENDING|Resources|'\n");
-  KJ_SYSCALL(::chmod(squeue.cStr(), 0700));
-  auto path = kj::str(::getenv("PATH"));
-  ::setenv("PATH", kj::str(commands, ":", path).cStr(), 1);
-  KJ_DEFER(::setenv("PATH", path.cStr(), 1));
+  StandIns slurm;
+  slurm.add("squeue", "echo '17|PENDING|Resources|'\n");
   auto refuses = [&](Words words) {
     checkFailed(run.start(words)->wait(),
         {"job 17 of Slurm works on ", "/resumable/1 already: PENDING (Resources)"});
@@ -580,7 +592,7 @@ TEST_CASE(
   ResumableRun run(slurm);
   // In place of Slurm's own commands. Before `sbatch` ends, a job begins if there is a FIFO for its
   // output: that of the run, or another one. Other commands want to submit the run, or to train it.
-  constexpr kj::StringPtr SBATCH = R"(#!/bin/sh
+  constexpr kj::StringPtr SBATCH = R"(
 for script; do :; done
 folder=${script%/*}
 if [ -p "$0.fifo" ]; then
@@ -600,15 +612,9 @@ done >"$0.output" 2>&1 </dev/null
 echo '17|PENDING||' >"${0%sbatch}state"
 echo 17
 )"_kj;
-  auto commands = newFolder();
-  auto sbatch = kj::str(commands, "/sbatch"), squeue = kj::str(commands, "/squeue");
-  writeFile(sbatch, SBATCH);
-  auto state = kj::str(commands, "/state");
-  writeFile(squeue, kj::str("#!/bin/sh\ncat ", state, "\n"));
-  for (auto& path: {sbatch.asPtr(), squeue.asPtr()}) KJ_SYSCALL(::chmod(path.cStr(), 0700));
-  auto path = kj::str(::getenv("PATH"));
-  ::setenv("PATH", kj::str(commands, ":", path).cStr(), 1);
-  KJ_DEFER(::setenv("PATH", path.cStr(), 1));
+  StandIns commands;
+  auto sbatch = commands.add("sbatch", SBATCH), state = kj::str(commands.folder, "/state");
+  commands.add("squeue", kj::str("cat ", state, "\n"));
   ::setenv("RUNNER", RUNNER.cStr(), 1);
   ::setenv("FILE", RESUMABLE.cStr(), 1);
   ::setenv("RUNS", run.runs.cStr(), 1);
@@ -642,15 +648,35 @@ echo 17
 TEST_CASE("a run that Slurm refuses has failed, even if Ctrl-C interrupts its submission") {
   kj::StringPtr slurm[] = {"cluster.launcher=slurm"};
   ResumableRun run(slurm);
-  auto commands = newFolder();
-  auto sbatch = kj::str(commands, "/sbatch");
-  writeFile(sbatch, "#!/bin/sh\nkill -INT $PPID\necho nope >&2\nexit 1\n");
-  KJ_SYSCALL(::chmod(sbatch.cStr(), 0700));
-  auto path = kj::str(::getenv("PATH"));
-  ::setenv("PATH", kj::str(commands, ":", path).cStr(), 1);
-  KJ_DEFER(::setenv("PATH", path.cStr(), 1));
+  StandIns commands;
+  commands.add("sbatch", "kill -INT $PPID\necho nope >&2\nexit 1\n");
   checkFailed(run.start()->wait(), {"nope"});
   CHECK(contains(run.read(".lock"), "\nexit 1\n"));
+}
+
+TEST_CASE("a run whose job Slurm does not cancel has no end yet") {
+  kj::StringPtr slurm[] = {"cluster.launcher=slurm"};
+  ResumableRun run(slurm);
+  StandIns commands;
+  commands.add("sbatch", "kill -INT $PPID\necho 17\n");
+  commands.add("scancel", "echo 'access denied' >&2\nexit 1\n");
+  commands.add("squeue", "echo '17|PENDING||'\n");
+  checkFailed(run.start()->wait(), {"access denied"});
+  CHECK(run.read("slurm_job") == "17\n");
+  CHECK_FALSE(contains(run.read(".lock"), "\nexit "));
+}
+
+TEST_CASE("a Slurm job that fails before its number is noted has noted its exit code") {
+  ResumableRun run(nullptr);
+  run.trainUntil(SAVED, 1);
+  ::setenv("SLURM_JOB_ID", "17", 1);
+  KJ_DEFER(::unsetenv("SLURM_JOB_ID"));
+  // Who submits a run notes no end, and neither has the process that was killed.
+  CHECK_FALSE(contains(run.read(".lock"), "\nexit "));
+  auto ended = run.start({"--folder", run.folder, RESUME, "--set", "train.seed=99"})->wait();
+  INFO(ended.errors);
+  CHECK(ended.exitCode > 0);
+  CHECK(contains(run.read(".lock"), kj::str("\nexit ", ended.exitCode, "\n")));
 }
 
 TEST_CASE("--resume is refused while another process works on the run") {
