@@ -184,23 +184,16 @@ bool prepareGivenFolder(
   refuseHeld(folder, kj::str("end it with `runner stop ", folder.path, "`"));
 }
 
-// Returns the lock of the folder of a run or a sweep. Null if another process has it. Processes
-// that share a sweep need a file system with locks.
-kj::Maybe<RunLock> lockOfRunOrSweep(const RunFolder& folder, bool isOfSweep) {
-  return isOfSweep ? lockOf(folder) : lockIfPossible(folder);
-}
-
-// Returns the lock of `folder`. From now on, the output of this process goes to files there.
-// `resolved`, the experiment of a new run, is written first: `runner run --resume` must find a run
-// whose folder has been printed. It is empty for other runs.
-RunLock lockInBackground(
-    const RunFolder& folder, bool isOfSweep, kj::StringPtr resolved, Background& background) {
-  auto taken = lockOfRunOrSweep(folder, isOfSweep);
-  KJ_IF_MAYBE(lock, taken) {
+// From now on, the output of this process goes to files in `folder`. Throws if it does not hold the
+// lock of the folder. `resolved`, the experiment of a new run, is written first: `runner run
+// --resume` must find a run whose folder has been printed. It is empty for other runs.
+void enterBackground(const RunFolder& folder, const kj::Maybe<RunLock>& held, bool isOfSweep,
+    kj::StringPtr resolved, Background& background) {
+  KJ_IF_MAYBE(lock, held) {
     lock->noteBackground();
     if (resolved.size() > 0) writeWhole(folder.experiment(), resolved);
     background.ready(folder.output());
-    return kj::mv(*lock);
+    return;
   }
   if (!isOfSweep) refuseHeldRun(folder);
   configs::fail(holderOf(folder), " works on the sweep in ", folder.path,
@@ -288,8 +281,8 @@ Validity RunCommand::run() {
     }
   }
   if (options.resumes) {
-    refuseQueued(folder);
     endedJob = slurmJobOf(folder).orDefault(nullptr);
+    refuseQueued(folder);
     if (membershipOf.size() == 0 && repeatsMembers(folder)) refuseWithoutMembership(folder);
   }
   bool isSubmitted = inQueue && !isSweep;
@@ -301,8 +294,8 @@ Validity RunCommand::run() {
   Course course;
   if (isSubmitted) submit(all.runs[0].loaded, folder, course);
   bool isNew = !isSweep && !options.resumes;
-  auto lock =
-      takeLock(folder, isSweep, isNew ? all.runs[0].loaded.resolved.asPtr() : nullptr, background);
+  auto lock = takeLock(
+      folder, isSweep, isNew ? all.runs[0].loaded.resolved.asPtr() : nullptr, background, course);
   // Two processes would submit the same runs, and Slurm itself starts as many as it can.
   bool isShared = isSweep && inQueue && lock == nullptr && isHeld(folder);
   if (isShared) {
@@ -399,12 +392,13 @@ RunFolder RunCommand::chooseFolder(LoadedRuns& all) {
   return all.sweep == nullptr ? newRunFolder(runs, name) : RunFolder{kj::str(runs, "/", name)};
 }
 
+void RunCommand::refuseQueuedSince(const RunFolder& folder, Course& course) const {
+  if (slurmJobOf(folder).orDefault(nullptr) != endedJob) refuseQueued(folder, course.io);
+}
+
 void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder, Course& course) {
   KJ_IF_MAYBE(right, lockSubmission(folder)) {
-    if (options.resumes) {
-      // Another command may have submitted the run since chooseFolder().
-      if (slurmJobOf(folder).orDefault(nullptr) != endedJob) refuseQueued(folder, course.io);
-    }
+    if (options.resumes) refuseQueuedSince(folder, course);
     // Taking the lock also removes the record of how the run ended before, because it is waiting
     // now.
     auto lock = lockIfPossible(folder);
@@ -419,13 +413,16 @@ void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder,
 }
 
 kj::Maybe<RunLock> RunCommand::takeLock(const RunFolder& folder, bool isOfSweep,
-    kj::StringPtr resolved, kj::Maybe<Background>& background) const {
-  KJ_IF_MAYBE(own, background) return lockInBackground(folder, isOfSweep, resolved, *own);
+    kj::StringPtr resolved, kj::Maybe<Background>& background, Course& course) const {
   // The lock shows other commands that the run is in progress. Several processes may work on a
-  // sweep: the first one has its lock.
-  auto lock = lockOfRunOrSweep(folder, isOfSweep);
-  // Two processes would write the same files.
-  if (options.resumes && lock == nullptr) refuseHeldRun(folder);
+  // sweep: the first one has its lock. They need a file system with locks.
+  auto lock = isOfSweep ? lockOf(folder) : lockIfPossible(folder);
+  if (options.resumes) {
+    // Two processes would write the same files.
+    if (lock == nullptr) refuseHeldRun(folder);
+    refuseQueuedSince(folder, course);
+  }
+  KJ_IF_MAYBE(own, background) enterBackground(folder, lock, isOfSweep, resolved, *own);
   return lock;
 }
 

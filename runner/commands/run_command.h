@@ -49,11 +49,13 @@ private:
   RunFolder chooseFolder(LoadedRuns& all);
   // Submits the run to Slurm and follows it: see runInQueue().
   [[noreturn]] void submit(const LoadedExperiment& loaded, const RunFolder& folder, Course& course);
+  // Throws if another command has submitted the resumed run since run() found no job of it.
+  void refuseQueuedSince(const RunFolder& folder, Course& course) const;
   // Returns the lock of the folder. Null if another process works on the sweep there. Throws if
-  // another process works on the run. With `background`, also detaches this process from the
-  // terminal. `resolved` is the experiment of a new run, or empty.
+  // another process works on the run, or has submitted it. With `background`, also detaches this
+  // process from the terminal. `resolved` is the experiment of a new run, or empty.
   kj::Maybe<RunLock> takeLock(const RunFolder& folder, bool isOfSweep, kj::StringPtr resolved,
-      kj::Maybe<Background>& background) const;
+      kj::Maybe<Background>& background, Course& course) const;
   // Returns the folder of the run that --resume continues. Null if none exists. Calls
   // endIfFinished(). If the run had another number of workers before, changes `all` to the
   // experiment of the continued run.

@@ -586,6 +586,25 @@ TEST_CASE("--resume is refused while Slurm has the job of the run, except within
   run.resume();
 }
 
+TEST_CASE("--resume is refused if another command submits the run meanwhile") {
+  ResumableRun run(nullptr);
+  run.trainUntil(SAVED, 1);
+  auto number = kj::str(run.folder, "/slurm_job");
+  // When it is asked for the first job, another command notes the second one.
+  StandIns slurm;
+  slurm.add("squeue", kj::str("case $* in *17*) echo '17|COMPLETED||'; echo 18 >", number,
+                          ";; *) echo '18|PENDING|Resources|';; esac\n"));
+  auto refuses = [&](Words words) {
+    writeFile(number, "17\n");
+    checkFailed(run.start(words)->wait(), {"job 18 of Slurm works on "});
+    CHECK(run.read("slurm_job") == "18\n");
+  };
+  refuses({RESUME});
+  refuses({RESUME, "--detach"});
+  refuses({RESUME, "--folder", run.folder});
+  refuses({RESUME, "--set", "cluster.launcher=slurm"});
+}
+
 TEST_CASE(
     "while a run is submitted to Slurm, its job may begin, and nobody else works on the run") {
   kj::StringPtr slurm[] = {"cluster.launcher=slurm"};
