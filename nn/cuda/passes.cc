@@ -280,16 +280,16 @@ void Passes::forwardAdd(UnitId u) {
 
 void Passes::backwardAdd(UnitId u) {
   auto dy = slope(u);
-  bool isGivenAway = false;
-  for (UnitId input: units[u].inputs) {
+  auto& inputs = units[u].inputs;
+  for (auto i: kj::indices(inputs)) {
+    UnitId input = inputs[i];
     if (!units[input].trains) continue;
     auto& known = states[input].slope;
     KJ_IF_MAYBE(tensor, known) {
       copy(dy, *tensor, true);
-    } else if (input == units[u].inputs.back() && !isGivenAway) {
-      // Nothing else reads it any more.
+    } else if (i + 1 == inputs.size()) {
+      // Nothing else reads dy any more.
       known = dy;
-      isGivenAway = true;
     } else {
       auto tensor = tensorOf(input);
       copy(dy, tensor);

@@ -335,6 +335,11 @@ constexpr Case ROWS[] = {
   ] },
   { kind = "dense", units = 4 },
 ])"},
+    {"add of three branches, all of them the input", {3, 6, 6}, 4, 3, R"([
+  { kind = "conv", filters = 16, kernel = 3, pad = 1 },
+  { kind = "branches", join = "add", branches = [[], [], []] },
+  { kind = "dense", units = 4 },
+])"},
     {"a small lenet", {1, 16, 16}, 10, 4, R"([
   { kind = "conv", filters = 20, kernel = 5 },
   { kind = "tanh" },
