@@ -99,6 +99,8 @@ void writeExported(kj::ArrayPtr<const ExportedFile> files) {
     whole->append(file.bytes);
     written.add(kj::mv(whole));
   }
+  // A full disk must be noticed before anything is replaced.
+  for (auto& file: written) file->sync();
   // If the process is killed meanwhile, it must not leave an old script beside new weights.
   kj::Vector<ExportedFile> old;
   for (auto& file: files.slice(1, files.size())) {

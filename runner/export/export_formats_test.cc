@@ -21,10 +21,12 @@ namespace {
 bool endsAfterRename = false;
 // How many of the next renames fail.
 uint renamesThatFail = 0;
+// Which of the next fsyncs fails: 1 is the first one, and 0 none.
+uint syncThatFails = 0;
 
 }  // namespace
 
-// Replaces the C library's function in this program.
+// Replace the C library's functions in this program.
 extern "C" int rename(const char* from, const char* to) noexcept {
   if (renamesThatFail > 0) {
     renamesThatFail--;
@@ -34,6 +36,14 @@ extern "C" int rename(const char* from, const char* to) noexcept {
   int result = ::renameat(AT_FDCWD, from, AT_FDCWD, to);
   if (endsAfterRename) ::raise(SIGKILL);
   return result;
+}
+
+extern "C" int fsync(int fd) {
+  if (syncThatFails > 0 && --syncThatFails == 0) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return ::fdatasync(fd);
 }
 
 namespace runner {
@@ -128,6 +138,22 @@ TEST_CASE(
   CHECK(readWhole(scratch.path("a"), 100) == "old weights");
   CHECK(readWhole(scratch.path("b"), 100) == "old script");
   CHECK(filesIn(scratch.path("")) == 2);
+}
+
+TEST_CASE("Export: if a file does not reach the disk, the old files stay") {
+  for (uint sync: {1, 2}) {
+    CAPTURE(sync);
+    io::Scratch scratch;
+    scratch.write("a", "old weights"_kj.asBytes());
+    scratch.write("b", "old script"_kj.asBytes());
+    auto files =
+        kj::arr(fileOf(scratch.path("a"), "new weights"), fileOf(scratch.path("b"), "new script"));
+    syncThatFails = sync;
+    CHECK(tests::contains(io::thrownBy([&]() { writeExported(files); }), "No space left"));
+    CHECK(readWhole(scratch.path("a"), 100) == "old weights");
+    CHECK(readWhole(scratch.path("b"), 100) == "old script");
+    CHECK(filesIn(scratch.path("")) == 2);
+  }
 }
 
 TEST_CASE("Export: if a file cannot be written completely, the old files stay") {

@@ -41,6 +41,8 @@ public:
 
   // Throws with path, cause and way out.
   void append(kj::ArrayPtr<const kj::byte> bytes);
+  // Waits until the bytes so far are on disk. finish() does this, too. Throws as append() does.
+  void sync();
   // Moves the file to its path and replaces the file that is there.
   void finish();
   // Finishes several files of one folder. A crash at any point leaves each file old or new. The
@@ -48,7 +50,6 @@ public:
   static void finish(kj::ArrayPtr<kj::Own<WholeFile>> files);
 
 private:
-  void sync();
   void rename();
   void syncFolder();
 
@@ -74,14 +75,14 @@ kj::Maybe<kj::String> whyUnwritable(kj::StringPtr path);
 // is no such file, or if it is empty. Empty if it cannot be read.
 kj::Maybe<kj::String> beginningOf(kj::StringPtr path, size_t bytes);
 
-// Whether there is a regular file at `path` that is not empty and does not begin with `begin`, so
-// that something else has written it than the command that is about to replace it. A mistyped name
-// must not destroy somebody's file.
+// Whether another program has written the file at `path`: it is a regular file that is not empty
+// and does not begin with `begin`. A command calls this before it replaces a file, so that a
+// mistyped name does not destroy somebody's file. True if the file cannot be read.
 bool isForeignFile(kj::StringPtr path, kj::StringPtr begin);
 
-// Writes all of `bytes` to an open descriptor. Returns 0, or errno if a write fails. If nobody
-// reads a pipe, and a signal comes after which `givesUp` returns true, returns EINTR instead of
-// waiting.
+// Writes all of `bytes` to an open descriptor. Returns 0, or errno if a write fails. Returns EINTR
+// instead of waiting for the reader of a pipe while `givesUp` returns true. A signal handler may
+// change what `givesUp` returns.
 int writeAll(int fd, kj::ArrayPtr<const kj::byte> bytes, bool (*givesUp)() = nullptr);
 
 // Returns the whole text of a file, or of an open descriptor (a pipe, standard input) that messages
@@ -95,13 +96,13 @@ kj::String readRegular(kj::StringPtr path, uint64_t bytesMax);
 // if there is no such line or no such file. Throws with path and cause.
 kj::String lastLineOf(kj::StringPtr path);
 
-// Waits until the file or folder at `path` is on disk. For a folder, these are the names in it.
-// Does nothing if there is none. Throws with path, cause and way out.
+// Waits until the file at `path` is on disk. For a folder, waits only until the names in it are on
+// disk. Does nothing if there is neither. Throws with path, cause and way out.
 void syncPath(kj::StringPtr path);
 
-// Writes the bytes of the file at `path`, from byte `from` on, to the same places once more. If
-// fsync() fails, Linux takes what it could not write for written, so that only this brings it to
-// the disk. Throws with path, cause and way out.
+// Writes the bytes of the file at `path` again, from byte `from` on. Call it after a failed
+// fsync(): Linux then treats the bytes that it could not write as written, so another fsync() would
+// not write them. Throws with path, cause and way out.
 void writeAgain(kj::StringPtr path, uint64_t from);
 
 // Shortens the file at `path` to `bytes`. Throws with path and cause if it cannot, or if the file
@@ -116,15 +117,16 @@ void removeTornLine(kj::StringPtr path);
 // leaves no incomplete one.
 class LineFile {
 public:
-  // Opens `path` for appending, and creates it if necessary.
+  // Opens `path` for appending, and creates it if necessary. Throws with path, cause and way out,
+  // also if `path` is not a regular file.
   explicit LineFile(kj::StringPtr path);
   // Creates `path`. Null if it exists, even if another process creates it at the same moment.
   static kj::Maybe<LineFile> create(kj::StringPtr path);
   // Takes over an open descriptor. `name` is what messages call it.
   LineFile(kj::AutoCloseFd fd, kj::StringPtr name);
 
-  // Appends `line` and a newline. Throws with name, cause and way out (a full disk, a closed pipe).
-  // A file is then as it was before.
+  // Appends `line` and a newline. If a write fails (a full disk, a closed pipe), throws with name,
+  // cause and way out. A regular file is then as long as before.
   void append(kj::StringPtr line);
   // Appends `record` unchanged. Throws as append() does.
   void appendWhole(kj::ArrayPtr<const kj::byte> record);
