@@ -25,8 +25,8 @@ InstructionSetChoice::InstructionSetChoice(
 
 void InstructionSetChoice::offer(kj::StringPtr worker, kj::StringPtr level) {
   if (missing == 0) {
-    if (!isNamed || nn::canCompute(level, chosen)) return;
-    if (isOfCheckpoint) {
+    if (nn::canCompute(level, chosen)) return;
+    if (!isNamed || isOfCheckpoint) {
       configs::fail(worker, " has only ", level, ", but the run has computed with ", chosen,
           " so far. Run this worker on a host that can compute with ", chosen);
     }

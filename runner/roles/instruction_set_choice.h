@@ -21,7 +21,7 @@ public:
 
   // Takes `level`, the highest level that the host of `worker` has. Call it once per worker.
   // `worker` is the name in messages. Throws, with a sentence for the user, if the host cannot
-  // compute with the level that the file or the checkpoint names.
+  // compute with a level that is already known.
   void offer(kj::StringPtr worker, kj::StringPtr level);
   // Returns the level, or null while it is not known.
   kj::Maybe<kj::StringPtr> level() const;

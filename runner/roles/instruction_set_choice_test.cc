@@ -32,6 +32,19 @@ TEST_CASE("InstructionSetChoice: auto is decided when all workers have joined") 
   }
 }
 
+TEST_CASE(
+    "InstructionSetChoice: a worker that joins later on a host without the level is refused") {
+  Loop loop;
+  InstructionSetChoice choice("auto", "avx512_amx", 1);
+  choice.offer("worker 0 on node1", "avx512");
+  choice.offer("worker 1 on node2", "avx512_amx");
+  auto failure = kj::runCatchingExceptions([&]() { choice.offer("worker 1 on node3", "avx2"); });
+  CHECK(KJ_REQUIRE_NONNULL(failure).getDescription() ==
+        "worker 1 on node3 has only avx2, but the run has computed with avx512 so far. Run this "
+        "worker on a host that can compute with avx512");
+  CHECK(KJ_REQUIRE_NONNULL(choice.level()) == "avx512");
+}
+
 TEST_CASE("InstructionSetChoice: auto does not choose AMX if AMX changes nothing") {
   Loop loop;
   InstructionSetChoice choice("auto", "avx512", 1);
