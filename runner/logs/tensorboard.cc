@@ -160,9 +160,10 @@ void TensorBoard::append(Event::Reader event) {
     }
     case Event::VALIDATED: {
       // Every worker reports the figure. All report the same one, unless each validates all
-      // records.
-      if (event.getIndex() != 0) break;
+      // records. The first report counts, because any worker may be lost before it reports.
       auto validated = event.getValidated();
+      if (validated.getEpoch() == validatedEpoch) break;
+      validatedEpoch = validated.getEpoch();
       kj::Vector<Scalar> scalars;
       scalars.add(Scalar{"validation/loss", float(validated.getLoss())});
       scalars.add(Scalar{"validation/accuracy", float(validated.getAccuracy())});

@@ -69,6 +69,7 @@ private:
 
   kj::String folder;
   kj::HashMap<kj::String, LineFile> files;  // by the name of their folder below `folder`
+  kj::uint validatedEpoch = 0;              // the last one on the curve of validations
 };
 
 }  // namespace runner
