@@ -245,11 +245,12 @@ kj::Array<Shard::SliceSteps> Shard::pushedBy(uint rank) const {
 }
 
 void Shard::leave(uint rank) {
-  fence(rank);
+  requireRank(rank);
   if (memberships[rank] == Membership::OUTSIDE) return;
+  KJ_REQUIRE(outside + 1 < rounds.workers, "the last worker leaves", rank);
+  fence(rank);
   memberships[rank] = Membership::OUTSIDE;
   outside++;
-  KJ_REQUIRE(outside < rounds.workers, "the last worker leaves", rank);
   if (rests[rank]) {
     rests[rank] = false;
     resting--;

@@ -82,6 +82,19 @@ TEST_CASE("Shard: when a worker leaves, a round without its push is the mean of 
   CHECK_THROWS(shard.lend(2, 1));
 }
 
+TEST_CASE("Shard: the last member cannot leave, and stays one") {
+  auto placement = placeBalanced(makeKeys({2}), 4096, 1);
+  MeanUpdater updater;
+  Shard shard(placement, 0, roundsOf("dist_sync", 2), updater);
+  shard.initialize(0, filled(2, 0));
+  shard.leave(1);
+  shard.leave(1);
+  CHECK_THROWS(shard.leave(0));
+  CHECK_THROWS(shard.leave(0));
+  CHECK(shard.push(0, 0, 0, filled(2, 4)) == 1);
+  CHECK(same(shard.lend(0, 0).values, filled(2, 4)));
+}
+
 TEST_CASE("Shard: a worker can join only between two steps") {
   auto placement = placeBalanced(makeKeys({2}), 4096, 1);
   MeanUpdater updater;

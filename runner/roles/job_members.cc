@@ -73,6 +73,10 @@ kj::String rangesText(kj::ArrayPtr<const uint> numbers) {
   return kj::strArray(ranges, ",");
 }
 
+// 16 million slices have at least 64 GiB, except in a small model, which has few slices. A damaged
+// text must not take much memory.
+constexpr uint SLICE_MAX = kj::maxValueForBits<24>();
+
 kj::Maybe<kj::Array<uint>> parseRanges(kj::StringPtr text) {
   kj::Vector<uint> numbers;
   uint64_t number = 0, first = 0;
@@ -80,7 +84,7 @@ kj::Maybe<kj::Array<uint>> parseRanges(kj::StringPtr text) {
   for (char c: kj::str(text, text.size() > 0 ? "," : "")) {
     if (c >= '0' && c <= '9') {
       number = number * 10 + (c - '0');
-      if (number > kj::maxValueForBits<31>()) return nullptr;
+      if (number > SLICE_MAX) return nullptr;
       hasDigit = true;
       continue;
     }

@@ -54,7 +54,8 @@ LastPushes lastPushesOf(kj::ArrayPtr<const SliceRun::Reader> pushed, uint64_t sl
 
 // Returns ascending numbers as text: "0-3,7".
 kj::String rangesText(kj::ArrayPtr<const uint> numbers);
-// Returns the numbers of such a text. Null if it is wrong.
+// Returns the slices of such a text. Null if it is wrong, or has a number that is too large for a
+// slice.
 kj::Maybe<kj::Array<uint>> parseRanges(kj::StringPtr text);
 
 // Write a change to an event `membership`, with the slices that hold the push of a lost worker, and

@@ -48,7 +48,8 @@ TEST_CASE("rangesText: writes ranges of slices briefly, and parseRanges() reads 
   CHECK(KJ_ASSERT_NONNULL(parseRanges("0-3,7,9-10")) == kj::arrayPtr(some, 7));
   CHECK(rangesText(nullptr) == "");
   CHECK(KJ_ASSERT_NONNULL(parseRanges("")).size() == 0);
-  for (auto wrong: {"3-1", "1,1", "-3", "1-", "a", "1,,2", "99999999999", "1-2-3"}) {
+  for (auto wrong:
+      {"3-1", "1,1", "-3", "1-", "a", "1,,2", "99999999999", "1-2-3", "0-2147483647"}) {
     CAPTURE(wrong);
     CHECK((parseRanges(wrong) == nullptr));
   }
