@@ -10,12 +10,11 @@ namespace {
 
 using runner::StepRow;
 
-// Returns a final figure: combined over the workers that wrote one, or else the last figure of a
+// Returns a final figure: the mean over the workers that wrote one, or else the last figure of a
 // batch.
-kj::Maybe<double> endFigure(
-    const StepLogTable& table, kj::Maybe<double> StepRow::*figure, Combine combine) {
+kj::Maybe<double> endFigure(const StepLogTable& table, kj::Maybe<double> StepRow::*figure) {
   const double* last = nullptr;
-  double sum = 0, greatest = 0;
+  double sum = 0;
   uint count = 0;
   for (auto& row: table.rows) {
     KJ_IF_MAYBE(value, row.*figure) {
@@ -23,12 +22,11 @@ kj::Maybe<double> endFigure(
         last = value;
         continue;
       }
-      greatest = count == 0 ? *value : kj::max(greatest, *value);
       sum += *value;
       count++;
     }
   }
-  if (count > 0) return combine == Combine::MAX ? greatest : sum / count;
+  if (count > 0) return sum / count;
   if (last != nullptr) return *last;
   return nullptr;
 }
@@ -79,7 +77,7 @@ kj::Maybe<double> stepSeconds(const StepLogTable& table, kj::Maybe<double> batch
 
 }  // namespace
 
-StepFigures endOf(const StepLogTable& table, Combine combine, uint64_t stepImages) {
+StepFigures endOf(const StepLogTable& table, uint64_t stepImages) {
   StepFigures end;
   for (auto& row: table.rows) {
     KJ_IF_MAYBE(steps, row.step) end.steps = kj::max(end.steps.orDefault(0), *steps);
@@ -87,10 +85,9 @@ StepFigures endOf(const StepLogTable& table, Combine combine, uint64_t stepImage
       end.globalSteps = kj::max(end.globalSteps.orDefault(0), *steps);
     }
   }
-  // The greatest loss is not the best one.
-  auto loss = endFigure(table, &StepRow::loss, Combine::MEAN);
+  auto loss = endFigure(table, &StepRow::loss);
   (table.style == StepStyle::TF_REPLICA ? end.crossEntropySum : end.loss) = loss;
-  end.accuracy = endFigure(table, &StepRow::accuracy, combine);
+  end.accuracy = endFigure(table, &StepRow::accuracy);
   end.batch_s = batchSeconds(table);
   KJ_IF_MAYBE(step_s, stepSeconds(table, end.batch_s)) {
     // A very short time is printed as 0.

@@ -168,7 +168,7 @@ kj::String stepsTable(const ExperimentFigures& figures) {
   for (auto& each: figures.runs) {
     if (!each.table.is<StepLogTable>()) continue;
     auto& ours = each.table.get<StepLogTable>();
-    auto end = stepCells(each.run.name, endOf(ours, figures.experiment.combine, each.stepImages()));
+    auto end = stepCells(each.run.name, endOf(ours, each.stepImages()));
     KJ_IF_MAYBE(published, each.run.published) {
       for (auto& row: published->rows) {
         KJ_IF_MAYBE(step, row.step) {
@@ -218,7 +218,7 @@ Speed speedOf(const RunFigures& figures, const IndexedExperiment& experiment) {
       speed.images_per_s = speed.epoch_s.map(byOther);
     }
     KJ_CASE_ONEOF(steps, StepLogTable) {
-      speed.images_per_s = endOf(steps, experiment.combine, figures.stepImages()).images_per_s;
+      speed.images_per_s = endOf(steps, figures.stepImages()).images_per_s;
       speed.epoch_s = speed.images_per_s.map(byOther);
     }
     KJ_CASE_ONEOF(speeds, SpeedTable) {
