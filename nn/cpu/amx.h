@@ -83,9 +83,9 @@ struct AmxRun {
   uint8_t mask;   // bit i: value i counts
 };
 
-// The result of gatherRow() for a row of the input: bfloat16s with padding on both sides, and room
-// for reads beyond them.
-inline size_t amxPaddedWidth(const AmxWindow& w) {
+// Returns the bfloat16s that gatherRow() needs in `scratch` for one row of the input. They include
+// the padding on both sides, and room for reads beyond it.
+static inline size_t amxPaddedWidth(const AmxWindow& w) {
   size_t used = (w.outWidth - 1) * w.stride + w.kernelWidth;
   return (used > w.inWidth + w.pad ? used : w.inWidth + w.pad) + AMX_RUN;
 }
@@ -94,8 +94,8 @@ inline size_t amxPaddedWidth(const AmxWindow& w) {
 struct AmxLoops {
   size_t images;  // of a group: 16 or 32
 
-  // Computes pairs begin … end - 1 of the output, in all its channels. Those that fill up the last
-  // block become 0, or their bias.
+  // Computes pairs begin … end - 1 of the output, in all its channels. Channels that only fill up
+  // the last block become 0, or their bias.
   void (*multiply)(const AmxProduct& product, size_t begin, size_t end);
 
   // sums += the gradient of the weights of one group, from rows begin … end - 1 of dy, as tiles of
@@ -111,9 +111,8 @@ struct AmxLoops {
   void (*packWeights)(const float* w, size_t outputs, size_t outStride, size_t inputs,
       size_t inStride, size_t taps, Bfloat16* packed);
 
-  // Writes the tiles of accumulate(), which are `count` sums that are `stride` floats apart, as
-  // plain weights[output][input][tap], for the outputs of tile `outTile`. Adds the sums in their
-  // order.
+  // Adds up `count` results of accumulate(), which are `stride` floats apart, in their order.
+  // Writes the sum as plain weights[output][input][tap], for the outputs of tile `outTile`.
   void (*unpackSums)(const AmxWindow& window, const float* sums, size_t count, size_t stride,
       size_t outTile, size_t outputs, size_t inputs, float* weights);
 

@@ -55,7 +55,9 @@ void* Draft::use(Room room) {
 
 View Draft::use(const Tensor& tensor) {
   auto start = static_cast<byte*>(use(tensor.room));
-  return {.data = start + tensor.shift * bytesOf(tensor.element),
+  // Null in the first draft.
+  if (start != nullptr) start += tensor.shift * bytesOf(tensor.element);
+  return {.data = start,
       .pixels = images * tensor.plane.height * tensor.plane.width,
       .channels = tensor.channels,
       .width = tensor.width,
