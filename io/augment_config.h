@@ -21,7 +21,7 @@ enum class Padding { REFLECT, EDGE, VALUE };
 // image. ALTERNATE: one draw per image says whether it is swapped in even or in odd passes.
 enum class Mirror { NEVER, RANDOM, ALTERNATE };
 
-// The side of an image, in pixels. The largest one is that of a square of IMAGE_PIXELS_MAX.
+// The limits of an image's side, in pixels. A square of the largest has IMAGE_PIXELS_MAX pixels.
 constexpr configs::IntegerLimits SIDES = {0, 8192};
 
 // How much the colours of training images vary at random. 0: not at all.
@@ -52,7 +52,7 @@ struct AugmentConfig {
   double aspectMax = 0;
   double centreCrop = 0;  // in validation: their side as a share of the image's shorter side
   Mirror mirror = Mirror::NEVER;  // in training only
-  // subtract the mean of the training images before augmentation
+  // subtract the mean image of the training records: see Dataset::meanImage()
   bool meanImage = false;
   kj::Array<double> mean;       // subtract one constant per channel (0 to 255), or one
                                 // for all; empty: none

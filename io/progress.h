@@ -17,7 +17,7 @@ inline Progress unheard() {
   return [](kj::StringPtr, uint64_t, uint64_t) {};
 }
 
-// Work on many records calls it once per this number of records.
+// Work on many records reports its progress once per this number of records.
 constexpr uint64_t RECORDS_PER_REPORT = 1000;
 
 }  // namespace io

@@ -26,7 +26,7 @@ kj::Maybe<kj::String> wantedPlan(kj::StringPtr problem);
 // have that plan.
 void noteChosenPlan(kj::StringPtr problem, kj::StringPtr name);
 
-// Returns all that were chosen so far, in the order of their problems.
+// Returns all plans that were chosen so far, sorted by problem.
 kj::Array<ChosenPlan> chosenPlans();
 // Returns how many of the wanted plans no device has chosen.
 size_t missingPlans();

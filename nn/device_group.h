@@ -49,8 +49,8 @@ private:
 // The content of its arrays, beyond Program's contract:
 //   parameters()  forward(s) copies those of segment s to every device
 //   gradients()   the sum over the devices, added in their order: the same bits every time
-//   statistics()  the mean over the devices, weighted by rows. The next forward copies the array to
-//                 all devices, so the caller may write values to it
+//   statistics()  the mean over the devices, weighted by rows. The next forward after this call
+//                 copies the array to all devices, so the caller may write values to it
 // Batch norm normalizes the rows of each device separately. forward() may return before the other
 // devices have done their part. So after a validation, result() must be called before
 // parameters are overwritten.

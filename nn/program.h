@@ -99,8 +99,8 @@ public:
 
   // Makes the program update its parameters itself from now on. May be called once. Afterwards
   // step() trains, and forward() is for validation only. Returns null if the program cannot, as on
-  // CPUs, where its arrays are the host's. `rules` must outlive the program. A lookahead draws back
-  // moving statistics too.
+  // CPUs and in groups of devices. `rules` must outlive the program. A lookahead draws back moving
+  // statistics too.
   //
   // From then on, parameters() and statistics() first fetch newer values from the device. The next
   // step() or forward(0) begins with their content, including values that the caller wrote.
@@ -122,7 +122,7 @@ public:
   virtual void forward(Phase phase, uint segment) = 0;
   virtual void backward(uint segment) = 0;
   // Whether the work of the last backward(segment) is done. awaitGradients() waits until it is. A
-  // program whose calls do their work before they return needs neither.
+  // program whose backward() returns only after its work is done need not override them.
   virtual bool hasGradients(uint segment) { return true; }
   virtual void awaitGradients(uint segment) {}
   // The result of the last forward pass. Throws if there was none, as logits() does.

@@ -9,11 +9,12 @@ namespace nn {
 // The settings that all images of a run share. The input may be smaller or larger than a stored
 // image. With top and left of a RawRow,
 //
-//     y[c,i,j] = (x[c, top+i, left+j'] - mean) · factor[c],   j' = j or, mirrored, width-1-j
+//     y[c,i,j] = (x[c, top+i, left+j'] - mean) · factor[c],   j' = j or, mirrored, W-1-j
 //
-// where mean is the mean image at [c, top+i, left+j'], or means[c]. Outside of the stored image, x
-// and the mean image have the values of the nearest row and column inside. With `reflects`, row -1
-// is row 1 instead. With `hasGrey`, x is `grey` outside of the image. All in float32.
+// where W is the width of the input, not of the stored image. mean is the mean image at
+// [c, top+i, left+j'], or means[c]. Outside of the stored image, x and the mean image have the
+// values of the nearest row and column inside. With `reflects`, row -1 is row 1 instead. With
+// `hasGrey`, x is `grey` outside of the image. All in float32.
 struct RawImages {
   uint32_t channels, height, width;  // of each stored image: C×H×W bytes
   bool reflects = false;

@@ -31,7 +31,7 @@ struct Unit {
 
   kj::Maybe<const Node&> folded;  // the batch norm that is folded into this convolution
   bool hasResidual = false;       // the second of `inputs` is added to the output
-  // Applied to the output of the node. A max pool may apply that of the unit before it.
+  // Applied to the output of the node. A max pool may apply the activation of the unit before it.
   kj::Maybe<Activation::Function> activation;
 
   // Whether the value of the unit has a gradient: the loss depends on the unit, and the unit
@@ -55,8 +55,8 @@ struct Fusion {
   // Whether validation folds a batch norm into the convolution before it, by changing the weights
   // and the bias of the convolution.
   bool foldsNorms = false;
-  // Whether a batch norm adds the value of another unit that was computed before it: a residual sum
-  // of two.
+  // Whether a batch norm can add the value of an earlier unit to its output. An Add of two inputs
+  // then becomes part of the batch norm.
   bool addsResiduals = false;
 };
 

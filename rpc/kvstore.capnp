@@ -32,15 +32,15 @@ $Cxx.namespace("rpc");
 # values are consecutive in its memory.
 #
 # Values travel as Data: little-endian float32, exactly four bytes per value. Gradients and their
-# answers are encoded as rpc/codec/encoding.h says, which by default is the same. A slice's version
-# is the number of rounds that were applied to it. In dist_sync, where a round takes a gradient from
+# answers are encoded as rpc/codec/encoding.h says, by default also as float32. A slice's version is
+# the number of rounds that were applied to it. In dist_sync, where a round takes a gradient from
 # every worker, step v computes on version v. A worker has at most one call in flight per slice.
 # When it asks for a slice again, it has received the previous answer. Until then the server does
 # not change the values of that answer.
 #
-# A wrong call is answered by an exception and changes nothing, not even slices for which it was
-# right. A call is wrong if it names an unknown slice, has a wrong size or a step that is not the
-# worker's next, or if its slices do not ascend. Calls cannot be cancelled: a gradient that was
+# A wrong call is answered by an exception and changes nothing, even if only one of its slices is
+# wrong. A call is wrong if it names an unknown slice, if a size is wrong, if its step is not the
+# worker's next one, or if its slices do not ascend. Calls cannot be cancelled: a gradient that was
 # received counts, even if its worker was lost.
 
 interface ShardService {
@@ -50,8 +50,8 @@ interface ShardService {
   # counted and encoded. `placement` is Placement::digest(). `shard` is the server that the worker
   # wants to reach. Refused if any of them differs from what the server was started with.
   # `since` is the step at which the worker has become a member of the job, 0 at the beginning. With
-  # it, the server refuses a lost worker whose place another worker has taken. Another hello of the
-  # same rank ends the former session. A worker reconnects with it after its connection broke.
+  # it, the server refuses a lost worker whose place another worker has taken. After its connection
+  # broke, a worker calls hello again. The new session ends the former one of the same rank.
 
   counts @1 () -> (pushed :UInt64, dropped :UInt64, staleness :List(UInt64));
   # Returns three counts over all slices since the beginning:
@@ -91,8 +91,8 @@ interface ShardSession {
   # read. rpc/shared_memory/shared_layout.h describes the layout. `bell` is an eventfd: the worker
   # rings it when it has written pushes while the server sleeps.
   # The answer has neither `memory` nor `bell` if the descriptor does not arrive, because the worker
-  # is on another machine. Then nothing has changed. The server refuses memory whose size differs
-  # from what both ends compute, or may still change.
+  # is on another machine, or if the server does not share memory. Then nothing has changed. The
+  # server refuses memory whose size may still change, or differs from what both ends compute.
 
   watch @6 ();
   # May be called after share(). Never returns. If a push that came through the ring is wrong, the

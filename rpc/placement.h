@@ -56,8 +56,8 @@ struct Placement {
 
   // Returns how many floats the flat array has.
   uint64_t parameters() const;
-  // Returns the share of the largest shard in the bytes of all. It is below 1.1/S if splittable
-  // keys allow it.
+  // Returns the share of all values that the largest shard holds. With the rule `balanced`,
+  // splittable keys and up to 11 shards, it is usually below 1.1 / shards.
   double largestShare() const;
   // Returns the slices of floats [begin, end) of the flat array. Both must be borders of slices.
   SliceRange slicesOf(uint64_t begin, uint64_t end) const;

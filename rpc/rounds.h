@@ -44,7 +44,7 @@ struct Rounds {
   uint workers = 1;  // how many may push. Some of them may be missing
   // How many workers the file names, if more may join the job. 0: as many as `workers`.
   uint usual = 0;
-  uint aggregate = 1;  // FIRST, ANY
+  uint aggregate = 1;  // how many pushes fill a round. ALL: `workers`; EACH: 1
   // EACH: a push is answered when no worker is more than this many steps behind the pushing one (Ho
   // et al. 2013). UNBOUNDED: it is answered immediately.
   uint64_t staleness = UNBOUNDED;
@@ -75,8 +75,8 @@ struct Rounds {
   codec::Encoding answers() const { return codec.answers(aggregate); }
 };
 
-// The mode and the values of its keys. Two ends have the same text only if they count in the same
-// way.
+// Returns the mode and the values of its keys. Two ends get the same text only if they count in the
+// same way.
 kj::String KJ_STRINGIFY(const Rounds& rounds);
 
 // One update of a slice.

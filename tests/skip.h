@@ -15,7 +15,7 @@ inline bool hasAddressSanitizer() {
 }  // namespace tests
 
 // Prints the line that test.sh counts as a skipped case, and leaves the case. doctest counts such a
-// case as passed. test.sh subtracts it from those.
+// case as passed, so test.sh subtracts the skipped cases from the passed ones.
 #define SKIP_CASE(reason)                        \
   do {                                           \
     std::printf("SKIPPED CASE: %s\n", (reason)); \

@@ -61,8 +61,8 @@ Table clone(const Table& table);
 // Returns the value at a dotted key (`train.optimizer.learning_rate`) below `root`, or null.
 kj::Maybe<const Value&> valueAt(const Table& root, kj::StringPtr key);
 
-// The layer whose header a table keeps if both layers have the table. Users add keys below the
-// header in the file, which therefore goes before a `--set`.
+// Which of the two layers of lay() gives a table its header, if both layers have the table. For a
+// `--set`, it is the file below (UNDER), because users add missing keys below a header of the file.
 enum class HeaderOf { OVER, UNDER };
 
 // Lays the keys of `over` over those of `under`. Where both have a table, their keys are merged,

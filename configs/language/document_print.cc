@@ -70,7 +70,7 @@ kj::String printInline(const Table& table) {
   return kj::str("{ ", kj::strArray(entries, ", "), " }");
 }
 
-// For the level of a section, where there is room: a list of tables has one line per table.
+// Returns an entry of a section as lines. A list of tables has one line per table.
 kj::String printLine(const Entry& entry) {
   auto& content = entry.value->content;
   auto key = printKey(entry.key);

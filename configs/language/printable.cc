@@ -8,7 +8,7 @@ namespace {
 
 // Returns how many bytes at `at` form one control character, or 0. Those from U+0080 to U+009F have
 // two bytes. Those that change the direction of the text after them (U+202A to U+202E and U+2066 to
-// U+2069) have three: they could show a name as another one.
+// U+2069) have three. They could make one name look like another.
 size_t controlBytesAt(kj::ArrayPtr<const char> text, size_t at) {
   auto byteAt = [&](size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0;

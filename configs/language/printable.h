@@ -7,14 +7,15 @@ namespace configs {
 
 // Returns `text` for a message of one line. Control characters become `\x1b` and the like, so that
 // a terminal does not interpret a name. Line ends and characters that change the direction of the
-// text count as control characters. A text of more than 4 KiB, which repeats a very long name,
-// loses its middle, and states how many bytes that is.
+// text count as control characters. If the text has more than 4 KiB, because it repeats a very long
+// name, a note of how many bytes were left out replaces its middle.
 kj::String printable(kj::StringPtr text);
 
 // The same for a text of several lines: keeps line ends and tabs.
 kj::String printableLines(kj::StringPtr text);
 
-// Returns `text` with `substitute` in place of each control character, for text whose width counts.
+// Returns `text` with `substitute` in place of each control character. Use it for text whose width
+// on the terminal matters: each control character then takes one column.
 kj::String withoutControls(kj::StringPtr text, char substitute);
 
 }  // namespace configs

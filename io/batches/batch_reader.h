@@ -29,7 +29,7 @@ struct BatchPlan {
 struct BatchSlot {
   BatchPlan plan;
   kj::Array<uint64_t> records;
-  // Empty if the form has none.
+  // Each is empty if the form of the batch does not have it.
   kj::Array<float> pixels;
   kj::Array<kj::byte> bytes;
   kj::Array<Augmentation> augmentations;

@@ -51,8 +51,8 @@ struct Ring {
   };
 
   uint64_t released = 0;        // batches that next() has given back
-  std::deque<Place> places;     // of the batches behind them that readers have begun
-  kj::Vector<BatchSlot*> free;  // slots of no batch
+  std::deque<Place> places;     // the batches after these that readers have begun
+  kj::Vector<BatchSlot*> free;  // unused slots
   uint64_t end = kj::maxValue;
   uint working = 0;  // readers that are filling a batch
   bool paused = false;

@@ -45,7 +45,7 @@ struct Batch {
   // N×C×H×W of augmenterOf().stored; undefined in rows that do not count
   kj::ArrayPtr<const kj::byte> bytes;
   kj::ArrayPtr<const uint64_t> records;            // N: their numbers; 0 in rows that do not count
-  kj::ArrayPtr<const Augmentation> augmentations;  // N: as drawn; empty for PIXELS
+  kj::ArrayPtr<const Augmentation> augmentations;  // N: for the caller to apply; empty for PIXELS
   kj::ArrayPtr<const int32_t> labels;  // N; -1 in rows that do not count, which come last
   uint images;                         // rows that count: always N in training
   // N: the number that a row's dropout is drawn from, a function of (seed, pass, record). 0 in rows

@@ -8,10 +8,10 @@ namespace io {
 
 namespace {
 
-// More than a job can make.
+// More steps than a job can make.
 constexpr uint64_t STEPS_MAX = 1ull << 40;
 // Records that go back, and steps that were begun when members changed, move the end of an epoch by
-// less than this.
+// fewer epochs than this.
 constexpr uint EPOCHS_BEHIND_MAX = 10000;
 
 }  // namespace

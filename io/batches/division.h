@@ -61,8 +61,8 @@ public:
 
   // Returns how many steps a worker makes until the end of epoch `epoch` (from 1): as many as take
   // no more than the records of `epoch` passes. Records that went back do not count as taken. The
-  // loss of a worker that has pushed all steps of an epoch does not move the end of that epoch. An
-  // epoch that was over at the start has ended there.
+  // loss of a worker that has pushed all steps of an epoch does not move the end of that epoch.
+  // Returns DivisionStart::step for epochs that were over at the start.
   uint64_t stepsUntilEndOf(uint64_t epoch) const;
 
   // Returns the first step after `step` from which other members divide the records. kj::maxValue

@@ -54,8 +54,8 @@ public:
   // `step` (from 0), in order. Keeps the permutations of the last two passes. Not thread-safe.
   void samples(uint64_t step, kj::ArrayPtr<Sample> out);
 
-  // Returns how many records a pass over `trained` records reads: all, or as many as whole steps of
-  // the workers that share them take.
+  // Returns how many records a pass over `trained` records reads. By `last_batch`, that is all of
+  // them, or a multiple of the records that one step of the workers takes.
   static uint64_t passLength(const DataConfig& config, uint64_t trained, uint workers);
 
   // Returns how many steps a worker makes until the end of epoch `epoch` (from 1), for passes of

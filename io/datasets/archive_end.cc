@@ -88,7 +88,7 @@ void unpackGzip(kj::StringPtr path, Take take) {
   refuse(path, reason == nullptr ? "it cannot be unpacked"_kj : kj::StringPtr(reason));
 }
 
-// Does the same for the other kinds of compression.
+// Passes all unpacked bytes of a file with another kind of compression to `take`.
 void unpack(kj::StringPtr path, Take take) {
   auto handle = archive_read_new();
   KJ_REQUIRE(handle != nullptr, "libarchive cannot start");

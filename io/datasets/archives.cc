@@ -161,7 +161,7 @@ private:
   bool isEncrypted = false;  // the entry
   kj::AutoCloseFd file;
   struct archive* handle;
-  // On a machine without this locale, such entries are `unreadable()`.
+  // Without a UTF-8 locale on the machine, names beyond ASCII are `unreadable()` in most formats.
   configs::Utf8Locale utf8;
 };
 
@@ -263,8 +263,8 @@ kj::StringPtr wordFor(unsigned type) {
   }
 }
 
-// Reads the archive once, and a second time if it holds hard links. The file of a link comes before
-// it, and this class keeps no content.
+// Reads the archive once, and a second time if it holds hard links. A link comes after its file,
+// and this class keeps no content.
 class ArchiveMembers final: public Members {
 public:
   explicit ArchiveMembers(kj::StringPtr path)
@@ -435,7 +435,7 @@ private:
   HardLinks links;
   bool secondPass = false;
   bool ended = false;
-  // to the entry of the second pass; before its first entry, to missing files
+  // the links to the present entry of the second pass; before the first entry, to missing files
   kj::Array<kj::String> linksHere;
   size_t linkPosition = 0;
   // The content of that entry, or the error of reading it.

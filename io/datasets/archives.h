@@ -18,8 +18,8 @@ namespace io {
 // followed. An archive may have any format that libarchive reads, and keeps its own order. Its hard
 // links come last, each with the content of the file that it links to. Hidden files and folders are
 // skipped. If an archive has several entries of one name, all of them are returned, the last one
-// last. If an entry of that name is a hard link, this entry and all later ones are returned with
-// the content of the last. For one thread.
+// last. If one of these entries is a hard link, it and all later ones are returned with the content
+// of the last entry. For one thread.
 class Members {
 public:
   // Throws with the cause if `path` is neither a folder nor such a file.
@@ -36,16 +36,16 @@ public:
   // files have labels.
   virtual kj::Maybe<uint32_t> label() const { return nullptr; }
   // Returns the content of the file that next() returned last. Call it at most once per file.
-  // Throws if the file cannot be read. Throws before taking memory if it is larger than `bytesMax`.
-  // The text begins with a verb ("has more than …"), so that the caller can put the file's name
-  // before it. next() may be called after an exception. It throws if the archive itself cannot be
-  // read further.
+  // Throws if the file cannot be read, or is larger than `bytesMax`. If its size is known, throws
+  // before taking memory. The text begins with a verb ("has more than …"), so that the caller can
+  // put the file's name before it. next() may be called after an exception. It throws if the
+  // archive itself cannot be read further.
   virtual kj::Array<kj::byte> read(size_t bytesMax) = 0;
 
   // The entries that next() has skipped so far. notRegular(): entries that are neither regular
-  // files nor folders, with their kinds. unreadable(): folders, and entries of archives by their
-  // names, that cannot be read, with the reason. hidden(): hidden files and folders, but not the
-  // contents of hidden folders (see hiddenPartOf()). empty(): folders with nothing in them;
+  // files nor folders, with their kinds. unreadable(): folders that cannot be read, and entries of
+  // archives whose names cannot be read, with the reason. hidden(): hidden files and folders, but
+  // not the contents of hidden folders (see hiddenPartOf()). empty(): folders with nothing in them;
   // complete after the last file.
   virtual const LeftOut& notRegular() const = 0;
   virtual const LeftOut& hidden() const = 0;

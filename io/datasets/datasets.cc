@@ -66,7 +66,8 @@ public:
     sum.update(kj::StringPtr("\n").asBytes());
   }
 
-  // Files that were unpacked or copied together may have the same size and time.
+  // Adds the path, too, because files that were unpacked or copied together may have the same size
+  // and time.
   void addFile(kj::StringPtr path) {
     add(realPath(path));
     add(identityOf(path));
@@ -96,8 +97,8 @@ public:
   kj::String finish() { return kj::heapString(kj::encodeHex(sum.finish()).slice(0, 16)); }
 
 private:
-  // Other files must not count. The folder may hold the cache and the folders of runs, which change
-  // all the time.
+  // Adds only the files that an import reads. The folder may also hold the cache and the folders of
+  // runs, which change all the time.
   void addImagesIn(kj::StringPtr folder) {
     auto below = allBelow(folder);
     for (auto& name: below.files) {

@@ -88,13 +88,13 @@ kj::Array<kj::String> classNamesOf(const RecordDb& db);
 // have one shape. The folder appears when it is complete. Throws if it exists, or if another
 // process is making it. Also throws if `into`.part, in which the folder is made, is not ours.
 //
-// If the process is killed or `progress` throws, the images that were packed stay in `into`.part.
-// The next call with the same images and settings continues with them.
+// If the process is killed, `progress` throws or the disk is full, the packed images of an image
+// folder stay in `into`.part. The next call with the same images and settings continues with them.
 void packDataset(
     const DataConfig& config, kj::StringPtr into, Progress progress, Warn warn = &configs::warn);
 
-// Facts about a data set. factsOf() needs no download, but returns null for image folders, because
-// their records must be read first.
+// Facts about a data set. factsOf() needs no download. It returns null for the user's own images
+// and if `config` chooses classes, because the records must be read first.
 struct DatasetFacts {
   ImageShape shape;  // of the stored images
   uint classes;

@@ -81,7 +81,7 @@ public:
     return result;
   }
 
-  // After an answer began.
+  // Valid after an answer has begun.
   long status() const { return number<long>(CURLINFO_RESPONSE_CODE); }
   kj::Maybe<uint64_t> contentLength() const {
     auto length = number<curl_off_t>(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T);
@@ -197,7 +197,7 @@ public:
     struct stat status;
     KJ_SYSCALL(::fstat(fd, &status));
     bytes = status.st_size;
-    // Only these name a version in a request. An ETag that begins with W is not exact.
+    // A request can name only an exact version. An ETag that begins with W is not exact.
     bool isExact = file.version.size() > 0 && !file.version.startsWith("W/");
     canGoOn = isExact && file.address.startsWith("http");
     if (!canGoOn && !isComplete()) restart();

@@ -37,7 +37,8 @@ RemoteFile lookUp(kj::StringPtr address, Progress& progress);
 
 // How often, and after which pauses, a download that broke off is tried again.
 struct Patience {
-  // The download ends after this many consecutive attempts without a new byte.
+  // The download ends after this many failed attempts in a row. If a failed attempt has brought new
+  // bytes, it counts as the first one.
   kj::uint attempts = 7;
   kj::Duration pause =
       1 * kj::SECONDS;  // before the second attempt; each later one is twice as long

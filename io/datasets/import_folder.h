@@ -33,8 +33,8 @@ bool isNamedForImport(kj::StringPtr path);
 // files of labels, or if there is no image at all. Also throws as labelsByFolder() does. These
 // checks, also those of the validation images, come before the first image is read.
 //
-// Images that the writers have kept from a killed process, or that this process has noted in
-// `badImages`, are not imported again. The result is the same as without the kill.
+// Images that the writers have kept from a killed process, or that the killed process has noted in
+// `badImages`, are not imported again. The result is the same as if it had not been killed.
 kj::Array<kj::String> importFolder(const DataConfig& config, const ImagePlace& place,
     const kj::Maybe<ImagePlace>& validationPlace, RecordWriter& training, RecordWriter& validation,
     BadImages& badImages, Progress& progress, Warn& warn);

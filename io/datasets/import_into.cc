@@ -77,9 +77,10 @@ void writeLeftOut(kj::StringPtr folder, kj::ArrayPtr<const kj::String> sentences
 constexpr kj::StringPtr UNFINISHED_FILE = "unfinished"_kj;
 constexpr size_t MARK_BYTES_MAX = 4096;
 
-// Returns the mark of this import. It can continue the import of a killed process that has the same
-// mark: the name of the records, and after a space the boot of the machine, because files that were
-// not synced may have holes after a power failure. Empty if this import can never continue another.
+// Returns the mark of this import: the name of the records, a space, and the boot of the machine.
+// An import can continue that of a killed process with the same mark. It cannot do so after a
+// reboot, because files that were not synced may have holes after a power failure. Empty if this
+// import can never continue another.
 kj::String markOf(const DataConfig& config, kj::StringPtr records) {
   constexpr kj::StringPtr BOOT = "/proc/sys/kernel/random/boot_id"_kj;
   std::string boot;

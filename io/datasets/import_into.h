@@ -23,8 +23,9 @@ void makeFolders(const DataConfig& config, kj::StringPtr path);
 // deleted. A process that reads that folder keeps its open files. Throws if another process does
 // the same.
 //
-// With `keepsIfInterrupted`, the imported part stays for the next call if `progress` throws. If the
-// import fails, its downloads of `remote` stay, except for damaged archives.
+// With `keepsIfInterrupted`, the imported part of an image folder stays for the next call if
+// `progress` throws or the disk is full. If the import fails, its downloads of `remote` stay,
+// except for damaged archives.
 void importInto(const DataConfig& config, kj::ArrayPtr<const RemoteFile> remote,
     kj::StringPtr records, kj::StringPtr into, bool keepsIfInterrupted, Progress& progress,
     Warn& warn, kj::FunctionParam<void(kj::StringPtr part)> complete);

@@ -39,7 +39,8 @@ void tellOfFirstLabel(const Numbers& training, Warn& warn);
 // Warns of labels that only validation images have.
 void tellOfUnknownLabels(const Numbers& training, const Numbers& validation, Warn& warn);
 
-// Throws if `names`, the lines of the file at `path`, are fewer than the labels of a list.
+// Throws if `training` comes from a list, and the file at `path`, whose lines are `names`, has no
+// line for the largest label of that list.
 void requireNames(
     kj::StringPtr path, kj::ArrayPtr<const kj::String> names, const Numbers& training);
 

@@ -54,8 +54,8 @@ kj::Maybe<uint32_t> parseLabel(kj::ArrayPtr<const char> text);
 
 // Reads the names of classes: one line per class, by label. `folders` are those of the classes by
 // label, or empty. A line may begin with the name of such a folder, as `n01440764 tench, Tinca
-// tinca` in ImageNet's synset_words.txt. If all lines do, the folders decide which name belongs to
-// which label. Throws with file and line.
+// tinca` in ImageNet's synset_words.txt. If every folder has such a line, the folders decide which
+// name belongs to which label, and other lines are ignored. Throws with file and line.
 kj::Array<kj::String> readClassNames(kj::StringPtr path, kj::ArrayPtr<const kj::String> folders);
 
 // Returns names for classes that are folders: their last names, or if these are not unique, their

@@ -8,9 +8,9 @@
 namespace io {
 
 // Returns `name` with each letter and its accents as one character, if there is such a character
-// (Unicode's form NFC). libarchive returns most names of zip and tar files in this form, but macOS
-// writes the two apart. Returns `name` unchanged if it is not UTF-8, or if this machine has no
-// UTF-8 locale.
+// (Unicode's form NFC). libarchive returns most names of zip and tar files in this form. macOS
+// writes letters and accents as separate characters. Returns `name` unchanged if it is not UTF-8,
+// or if this machine has no UTF-8 locale.
 kj::String composed(kj::StringPtr name);
 
 // Finds files and folders of one archive to which composed() gives the same name.

@@ -5,9 +5,9 @@
 
 namespace io {
 
-// Iterates over a folder or an archive as Members::open(path) does, and over the archives in it as
-// if each were a folder of its name without the ending: `n01440764.tar` is the folder `n01440764`.
-// Archives in these archives are files. So ImageNet's tar of tars can be read, and folders of
+// Iterates over a folder or an archive as Members::open(path) does. Each archive in it counts as a
+// folder of its name without the ending: `n01440764.tar` is the folder `n01440764`. Archives in
+// these archives are files. ImageNet's tar of tars can be read in this way, and so can folders of
 // shards.
 //
 // An archive in another one is read into memory before it is opened. next() throws if it has more

@@ -33,7 +33,7 @@ kj::Array<float> perChannel(kj::ArrayPtr<const double> numbers, uint channels, d
   return result.finish();
 }
 
-// By SSE2, which every x86-64 has: the compiler does not find these vectors by itself.
+// Uses SSE2, which every x86-64 has, because the compiler does not vectorize these loops by itself.
 constexpr size_t LANES = 4;
 
 // Returns one channel of LANES pixels.

@@ -61,8 +61,8 @@ public:
   bool reaches(ImageShape stored) const;
 
   // Returns the augmentation of a training image, a function of (seed, pass, record) only. Throws
-  // if `stored` with its padding is smaller than the crop. Without a crop, throws if `stored` is
-  // not this shape.
+  // if `stored` with its padding is smaller than the crop. Without a crop, throws if `stored`
+  // differs from `shape`.
   Augmentation draw(uint64_t seed, uint64_t pass, uint64_t record, ImageShape stored) const;
   // Returns the augmentation of a validation image: at the centre, or moved from there. A crop that
   // is resized stays inside the image.
@@ -88,8 +88,8 @@ public:
 
   // Writes the pixels of the crop to `out`, which has the size of `shape`: planes of bytes as they
   // are stored, not mirrored. For callers that apply the other changes elsewhere. Call it only if
-  // canCut() returns true. It returns false for Padding::VALUE with a `pad_value` that is not a
-  // whole number from 0 to 255.
+  // canCut() returns true. canCut() returns false for Padding::VALUE with a `pad_value` that is not
+  // a whole number from 0 to 255.
   void cut(ImageView image, Augmentation augmentation, kj::ArrayPtr<kj::byte> out) const;
   bool canCut() const;
 

@@ -16,9 +16,9 @@ public:
 
   // Whether `file` is surely one that JpegDecoder::decode() accepts: all of its codes are valid,
   // and it has as many as its size needs. If it returns false, the file may be damaged, or of a
-  // less common kind. The common kind is baseline with one scan, grey, or in three colours of which
-  // the second and the third may be stored half as wide or half as high. `file` must be one that
-  // JpegDecoder::shapeOf() accepts.
+  // less common kind. The common kind is baseline with one scan, and either grey or in three
+  // colours. The second and the third colour may be stored half as wide or half as high. `file`
+  // must be one that JpegDecoder::shapeOf() accepts.
   bool isSurelyWhole(kj::ArrayPtr<const kj::byte> file);
 
 private:

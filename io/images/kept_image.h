@@ -48,8 +48,8 @@ struct ImageFile {
 };
 
 // Calls keepFile() on all cores, while the caller reads the next files and writes the last results.
-// If the caller adds no file while isFull(), the files take at most BYTES_MAX bytes and one file.
-// The results take at most BYTES_MAX bytes and one result per core. One thread calls all methods.
+// If the caller adds no file while isFull(), the files take at most BYTES_MAX bytes plus one file.
+// The results take at most BYTES_MAX bytes plus one result per core. One thread calls all methods.
 class ImageKeeper {
 public:
   // `config` must outlive it.

@@ -14,7 +14,7 @@ namespace io {
 
 namespace {
 
-// Vectors, because the compiler does not find these by itself.
+// Explicit vectors, because the compiler does not vectorize these loops by itself.
 using Floats = float __attribute__((vector_size(32)));
 using Pixel = float __attribute__((vector_size(16)));
 static_assert(sizeof(Floats) == 2 * sizeof(Pixel));

@@ -28,8 +28,8 @@ public:
   KJ_DISALLOW_COPY(LmdbFile);
 
   uint64_t size_bytes() const { return file.size(); }
-  // Returns the value of `key`, which lives as long as this object. Null if there is none. Throws a
-  // clause without the path if a page on the way is damaged.
+  // Returns the value of `key`, which lives as long as this object. Null if there is none. Throws
+  // if a page on the way is damaged. The description is a clause without the path.
   kj::Maybe<kj::ArrayPtr<const kj::byte>> find(uint64_t key) const;
 
   // find() in two steps, for callers that do something else while the value is fetched from memory.

@@ -29,7 +29,7 @@ kj::Own<Task> newScratchTask(Buffer& scratch, size_t floats, Work work) {
 // The pairs of tiles of an output, and the tiles of the input that they are made of.
 class Pairs {
 public:
-  kj::Array<AmxPair> list;  // and an end
+  kj::Array<AmxPair> list;  // one more than count(): see AmxPair::sources
   kj::Array<AmxSource> sources;
 
   // `eachTap` calls f(row, column, tap) for the pixels of the input that pixel (y, x) of the output
@@ -140,9 +140,9 @@ private:
   size_t weightSums() const { return amxTiles(inputs) * amxTiles(outputs) * taps * AMX_SUMS; }
   size_t sumFloats() const { return weightSums() + amxBlocks(outputs) * AMX_CHANNELS; }
 
-  // A sum belongs to a run of groups, or to a run of rows of each group where there are fewer
-  // groups than lanes. A lane has one sum or more. There are at least two, so that one lane adds as
-  // two do.
+  // Each sum is over some of the groups. If there are fewer groups than lanes, it is over some rows
+  // of every group instead. Each lane computes at least one sum. There are at least two sums, so
+  // that one lane adds in the same order as two.
   bool sumsRows() const {
     uint groups = shape.batch.groups();
     return groups == 1 || groups < shape.lanes;

@@ -6,8 +6,8 @@
 namespace nn::cpu {
 namespace {
 
-// The low or the high 16 of the 32 channels of two images, image by image in pairs: 16 channels × 2
-// images.
+// Returns the low (`half` 0) or the high 16 of the 32 channels of two images. The values of both
+// images alternate: 16 channels × 2 images.
 inline __m512i pairImages(__m512i first, __m512i second, size_t half) {
   alignas(64) static const uint16_t PAIRS[32] = {0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7,
       39, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
@@ -26,7 +26,7 @@ inline void transposeParts(const __m512i (&t)[4], __m512i (&rows)[4]) {
   rows[3] = _mm512_unpackhi_epi64(b, d);
 }
 
-// Of groups of IMAGES images.
+// The loops for groups of IMAGES images.
 template <typename T, size_t IMAGES>
 struct AmxGradientLoops {
   // The sum runs over the 32 rows of a tile: the images of one pixel, or of two.

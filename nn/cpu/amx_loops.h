@@ -9,7 +9,7 @@
 namespace nn::cpu {
 namespace {
 
-// Of groups of IMAGES images.
+// The loops for groups of IMAGES images.
 template <typename T, size_t IMAGES>
 struct AmxBody {
   static void packWeights(const float* w, size_t outputs, size_t outStride, size_t inputs,

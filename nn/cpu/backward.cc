@@ -11,7 +11,8 @@ namespace {
 
 // The place of a unit's gradient.
 struct Gradient {
-  // A view: a run of channels of the gradient of the unit's only user.
+  // The unit's only user, if this gradient is a view: a run of channels of the user's gradient.
+  // Null for a base, which has its own buffer.
   kj::Maybe<UnitId> base;
   size_t shift = 0;
   kj::Maybe<Buffer&> buffer;            // of bases
@@ -27,8 +28,8 @@ public:
   void run() {
     placeGradients();
     for (UnitId u = builder.stages.units.size(); u-- > 0;) {
-      // Gradients that live in one stage's scratch are made when the backward task that reads them
-      // is.
+      // A gradient in the scratch memory of one stage is made together with the backward task that
+      // reads it.
       if (!isScratch(u)) makeGradient(u);
     }
   }
@@ -37,7 +38,7 @@ private:
   PlanBuilder& builder;
   kj::Array<Gradient> gradients;
 
-  // Whose images the gradient's are part of: its own for bases.
+  // Returns the unit whose buffer holds the gradient of `u`: `u` itself if it is a base.
   UnitId baseOf(UnitId u) const {
     KJ_IF_MAYBE(base, gradients[u].base) return baseOf(*base);
     return u;

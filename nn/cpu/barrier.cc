@@ -18,7 +18,7 @@ void Barrier::meet() {
   uint meeting = meetings.load(std::memory_order_relaxed);
   if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == lanes) {
     arrived.store(0, std::memory_order_relaxed);
-    // Sequentially consistent: notify_all() must not look for waiters before.
+    // Sequentially consistent, so that notify_all() does not look for waiters before the store.
     meetings.store(meeting + 1);
     meetings.notify_all();
     return;

@@ -219,8 +219,8 @@ private:
     if (!unit.recomputed) builder.fill(unit, unit.ready, builder.valueOf(unit, unit.ready));
   }
 
-  // Whether it is a dropout on the images. Its value stays in their order: of one channel or of
-  // three, blocks would be mostly padding.
+  // Whether `unit` is a dropout of the input images. Its value stays in plain order, because blocks
+  // of one or three channels would be mostly padding.
   bool dropsImages(const StagedUnit& unit) const {
     return unit.is<Dropout>() && builder.before(unit).is<Input>();
   }
@@ -271,7 +271,7 @@ private:
     Place rows = {&builder.batchBuffer(x.stride())};
     builder.add(unit.at, loss(smoothing, classes, builder.batch, x, rows, verdicts), {x, rows});
 
-    // The gradient, as units before the loss want theirs.
+    // Converts the gradient to the layout and the element that the units before the loss need.
     auto extent = builder.extentOf(input);
     auto element = builder.elementOf(input);
     Place gradient = rows;

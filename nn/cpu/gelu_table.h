@@ -9,10 +9,10 @@ namespace nn::cpu {
 // namespace keeps the linker from using one file's code in another file.
 namespace {
 
-// A function f of sizes from 0 on, as a parabola per interval: f((i + d) / PER_UNIT) is about
-// c[0][i] + d·(c[1][i] + d·c[2][i]) for d in [0, 1). In the last interval f is 1.
+// A function f(x) for x ≥ 0, as one parabola per interval: f((i + d) / PER_UNIT) is about
+// c[0][i] + d·(c[1][i] + d·c[2][i]) for d in [0, 1). In the last interval, f counts as 1.
 //
-// The compiler computes it, so all machines have the same bits.
+// The compiler computes the table, so all machines have the same bits.
 struct alignas(64) GeluTable {
   static constexpr size_t COUNT = 32, LAST = COUNT - 1, PER_UNIT = 6;
   float c[3][COUNT];

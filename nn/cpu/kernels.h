@@ -135,8 +135,9 @@ struct Kernels {
   const ValueKernels* bfloat16s;  // null if the instruction set has none
 
   // Combines the results of statistics() for one block: mean and biased variance over all images,
-  // in the order of the images (Chan et al. 1979). Those of image n are at partial[n·stride]. The
-  // last one counts as `last` of an image, because a group may not be full.
+  // in the order of the images (Chan et al. 1979). Those of image n are at partial[n·stride]. For
+  // AMX, an image here is a group. The last group may not be full: `last` is the share of it that
+  // is part of the batch, and 1 without groups.
   void (*combineStatistics)(const float* partial, size_t images, float last, size_t stride,
       size_t pixels, float* mean, float* variance);
   // Adds up both sums of one block over all images, in the order of the images.

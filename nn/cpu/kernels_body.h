@@ -93,7 +93,7 @@ struct Loops {
 
     size_t at(size_t i) const { return isWhole ? i * B : (i / images * GROUP + i % images) * B; }
   };
-  // Calls work(pixels).
+  // Calls work() with the Pixels of the first `images` images of a group.
   template <typename Work>
   static void withPixels(size_t pixels, size_t images, Work work) {
     if (GROUP == 1 || images == GROUP) {
@@ -406,7 +406,7 @@ struct Loops {
     }
   }
 
-  // to = from, or to += from, as floats between.
+  // to = from, or to += from. The additions are in float32.
   template <Write write, typename From, typename To>
   static void convert(const From* from, To* to, size_t count) {
     size_t i = 0;

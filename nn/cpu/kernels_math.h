@@ -5,7 +5,7 @@
 
 namespace nn::cpu {
 
-// `S` is a vector type's operations: WIDTH, Vector, Mask, load, store, …; see kernels_avx2.cc.
+// `S` is a vector type's operations: WIDTH, Vector, Mask, load, store, …; see vector_avx2.h.
 template <typename S>
 struct VectorMath {
   using V = typename S::Vector;

@@ -5,7 +5,7 @@
 
 namespace nn::cpu {
 
-// `S` is a vector type's operations, see kernels_avx2.cc. A vector holds the filters of a block.
+// `S` is a vector type's operations, see vector_avx2.h. A vector holds the filters of a block.
 template <typename S>
 struct PlaneLoops {
   using V = typename S::Vector;

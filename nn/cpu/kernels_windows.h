@@ -5,7 +5,7 @@
 
 namespace nn::cpu {
 
-// `S` is a vector type's operations, see kernels_avx2.cc; it loads and stores `E`. A pixel has B
+// `S` is a vector type's operations, see vector_avx2.h; it loads and stores `E`. A pixel has B
 // values in each block: channels, or channels of a group of images.
 template <typename S, typename E, size_t B = S::WIDTH>
 struct WindowLoops {
@@ -96,8 +96,8 @@ struct WindowLoops {
     }
   }
 
-  // The windows that a row or column lies in: from `begin` to `end` - 1. The caller goes from one
-  // row or column to the next.
+  // The windows that a row or column lies in: from `begin` to `end` - 1. Call moveTo() with rows or
+  // columns in ascending order.
   struct Cover {
     size_t begin = 0, end = 0;
 
@@ -107,9 +107,9 @@ struct WindowLoops {
     }
   };
 
-  // Sets each pixel of `dx`, or adds to it, the sum of `share(at, u, v)` over the windows it lies
-  // in, in their order: `at` is where their blocks begin, u and v are the pixel's row and column in
-  // the window.
+  // Sets each pixel of `dx` to the sum of share(at, u, v) over the windows it lies in, in their
+  // order, or adds this sum to it. `at` is where the block of the window's output begins. u and v
+  // are the pixel's row and column in the window.
   template <Write write, typename Share>
   static void gatherGradient(const Window& w, E* dx, size_t blocks, Share&& share) {
     size_t plane = size_t(w.outHeight) * w.outWidth;

@@ -46,7 +46,7 @@ struct Buffer: public Tenant {
   enum Home {
     PIXELS,   // the batch that the caller handed in
     BATCH,    // all images of the batch, or anything else that all lanes share
-    SCRATCH,  // one chunk, one for each lane
+    SCRATCH,  // one chunk, in memory of which each lane has its own
   } home;
   Element element = Element::FLOAT32;
   size_t imageValues = 0;  // of an image, or of a group; 0 if it does not hold images

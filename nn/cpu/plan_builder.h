@@ -18,7 +18,7 @@ struct FlatArrays {
 // The place of a unit's value, and data that the tasks of the unit share.
 struct Storage {
   kj::Maybe<Buffer&> value;  // null if it is recomputed, or is in `rows` or in the input
-  kj::Maybe<Buffer&> rows;   // of a dropout on the images: in plain order, as they are
+  kj::Maybe<Buffer&> rows;   // the value of a dropout of the input images, in plain order
   kj::Maybe<Buffer&> index;  // of a max pool
   kj::Maybe<Convolution&> convolution;
   kj::Maybe<Buffer&> folded;  // of a convolution with a batch norm folded into it
@@ -98,14 +98,15 @@ public:
   // Appends a task that touches `places`.
   void add(uint p, kj::Own<Task> task, std::initializer_list<Place> places);
 
-  // Returns the place of the value of `unit` in stage `p`, image after image without gaps. Computes
-  // a value that is not stored first, once per stage, into scratch memory.
+  // Returns the place of the value of `unit` in stage `p`, image after image without gaps. If the
+  // value is not stored, adds tasks that compute it in scratch memory, once per stage.
   Place valueOf(const StagedUnit& unit, uint p, Layout layout = Layout::BLOCKED);
   // Does the same for a convolution. With AMX, plain images are floats.
   Place inputOf(const StagedUnit& unit, uint p, Layout layout);
   // Does the same, as rows of floats for a dense layer. Rows may be longer than the values in them.
   Place rowsOf(const StagedUnit& unit, uint p);
-  // Returns the images in `place`, of `values` each, as floats: there, or in scratch memory.
+  // Returns a place with the images of `place` as floats, `values` per image. It is `place` itself
+  // if that holds floats, and otherwise a copy in scratch memory.
   Place floatsOf(Place place, size_t values, uint p);
   // Computes the value of a unit at `to`. The unit is the input, a dropout on the input, a batch
   // norm, a GELU or a concat.
@@ -113,8 +114,7 @@ public:
   // Writes the value of any unit to `to`: computes it there, or copies the stored value.
   void fillFrom(const StagedUnit& unit, uint p, Place to);
 
-  // Whether blocks of `part`, whose first channel is the concat's `channel`, are blocks of the
-  // concat.
+  // Whether the blocks of `part` are also blocks of the concat, where `part` begins at `channel`.
   bool fitsBlocks(const StagedUnit& concat, const StagedUnit& part, uint channel) const;
   // The channel of a concat where its input begins.
   uint channelOf(const StagedUnit& concat, uint input) const;

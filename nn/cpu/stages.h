@@ -11,12 +11,14 @@ namespace nn::cpu {
 // forward and backward. Forward stages count from 0. The numbers of backward stages continue from
 // there, segment by segment.
 //
-// A unit takes ReLU or GELU after a batch norm. After other units it takes any function but GELU,
-// whose gradient needs its input. In validation, a batch norm right after a convolution is folded
-// into it. Other batch norms use the moving statistics, so no stage waits for the batch.
+// A batch norm takes the ReLU or GELU after it. A convolution, dense layer, pool or sum takes any
+// function after it but GELU, whose gradient needs its input. In validation, a batch norm right
+// after a convolution is folded into it. Other batch norms use the moving statistics, so no stage
+// waits for the batch.
 struct StagedUnit: public Unit {
   // Whether its value is not stored, but computed from stored values wherever it is needed, forward
-  // and backward, chunk by chunk in cache. True for batch norms, GELUs and concats.
+  // and backward, chunk by chunk in cache. True for batch norms, GELUs and concats, except before a
+  // batch norm or GELU, and for a concat in a concat: chains would be recomputed from their start.
   bool recomputed = false;
   // Whether the unit is a convolution whose bias the batch norm right after it cancels, so that the
   // bias is not added. False if an earlier batch norm was folded into the convolution: the folded

@@ -100,8 +100,8 @@ kj::Own<Task> newImageTask(Work work, Places... places) {
   });
 }
 
-// Returns a task for images of `values` values, of which each is computed alone. It calls
-// work(step, count, the addresses of the values) for a part of each image.
+// Returns a task for images of `values` values, each of which is computed independently of the
+// others. It calls work(step, count, the addresses of the values) for a part of each image.
 template <typename Work, typename... Places>
 kj::Own<Task> newValueTask(size_t values, Work work, Places... places) {
   constexpr size_t TOGETHER = 64;  // a whole number of vectors
@@ -157,8 +157,9 @@ struct Extent {
   size_t values() const { return blocks * runs() * block; }
 };
 
-// Returns a task for images of this extent, of which each block of channels is computed alone. It
-// calls work(step, n, blocks, the addresses of image n from the first of these blocks on).
+// Returns a task for images of this extent, whose blocks of channels are computed independently of
+// each other. It calls work(step, n, blocks, the addresses of image n from the first of these
+// blocks on) for some blocks of each image.
 template <typename Work, typename... Places>
 kj::Own<Task> newBlockTask(Extent extent, Work work, Places... places) {
   return newSharedTask([=](const Step& step, const Chunk& chunk) {

@@ -12,7 +12,7 @@ namespace {
 struct Avx2 {
   static constexpr unsigned WIDTH = 8;
   using Vector = __m256;
-  // The compiler knows its operators.
+  // The compiler provides operators (^, +, *, >>) for this type.
   typedef uint32_t Words __attribute__((vector_size(32)));
   using Mask = __m256;  // all bits of a lane set, or none
 

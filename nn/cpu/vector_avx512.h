@@ -12,7 +12,7 @@ namespace {
 struct Avx512 {
   static constexpr unsigned WIDTH = 16;
   using Vector = __m512;
-  // The compiler knows its operators.
+  // The compiler provides operators (^, +, *, >>) for this type.
   typedef uint32_t Words __attribute__((vector_size(64)));
   using Mask = __mmask16;
 

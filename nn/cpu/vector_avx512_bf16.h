@@ -22,8 +22,7 @@ struct Avx512Bf16: Avx512 {
   }
 
   // The probability that a normal value lies below x, within 2e-5, and the slope of GELU, within
-  // 6e-5. Both are 1 minus themselves at -x. NaN stays NaN, because min returns its second argument
-  // then.
+  // 6e-5. For both, f(-x) = 1 - f(x). NaN stays NaN, because min returns its second argument then.
   static Vector normalBelow(Vector x) { return lookUp(NORMAL_TABLE, x); }
   static Vector geluSlope(Vector x) { return lookUp(GELU_SLOPE_TABLE, x); }
 

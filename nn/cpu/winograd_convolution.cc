@@ -90,9 +90,9 @@ private:
   const Winograd& kernels;
   const WinogradImages& images;
   const WinogradPass ahead, back;
-  // Whether the gradient of the input is computed with the tiles of the output, and added up where
-  // their patches overlap. If the output is much smaller than the input, these are fewer. Sums of
-  // bfloat16s would be rounded too often.
+  // Whether the gradient of the input is computed from the tiles of the output, whose patches
+  // overlap and are added up: see TransposedTask. True if the output has less than 3/4 of the
+  // input's tiles. False for bfloat16s, because each of these additions would round.
   const bool transposes;
 
   // The size of the sums of a lane. Those of the bias follow those of the weights.

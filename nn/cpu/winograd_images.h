@@ -6,7 +6,7 @@
 
 namespace nn::cpu {
 
-// `S` loads values from `E` as vectors of floats and stores them as such.
+// `S` loads values of type `E` as vectors of floats, and stores vectors of floats as `E`.
 template <typename S, typename E, size_t window>
 struct WinogradImageLoops: WinogradSides<S, window> {
   using Sides = WinogradSides<S, window>;

@@ -15,7 +15,8 @@ struct WinogradProducts: WinogradSides<S, window> {
   using V = typename S::Vector;
   static constexpr size_t B = S::WIDTH, SIDE = Sides::SIDE, SLOTS = SIDE * SIDE + 1;
   static constexpr size_t TAPS = window * window;
-  // With three vectors of outputs it fills the registers: 24 of 32, 12 of 16.
+  // With three vectors of outputs per tile, the sums of a panel fill the registers: 24 of AVX-512's
+  // 32, 12 of AVX2's 16.
   static constexpr size_t PANEL = B / 2;
   static constexpr size_t STRIDE = PANEL * B;  // of a tile's points
   static constexpr size_t BLOCK_STRIDE = SLOTS * STRIDE;
@@ -53,7 +54,7 @@ struct WinogradProducts: WinogradSides<S, window> {
     }
   }
 
-  // Calls `work` with the group's blocks, as a type, and its first block, for each group.
+  // Calls work.operator()<N>(the first block) for each group of N blocks.
   template <typename Work>
   static INLINE void byGroups(size_t blocks, Work&& work) {
     for (size_t k = 0; k < blocks;) {

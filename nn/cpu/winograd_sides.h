@@ -55,7 +55,7 @@ struct WinogradSides {
     }
 
   private:
-    // Of the product of x² - p² over all pairs but one.
+    // Sets the coefficients of the product of x² - p² over all pairs but number `except`.
     constexpr void multiplyOut(size_t except, float* coefficients) const {
       float product[PAIRS + 1] = {1};
       size_t degree = 0;
@@ -96,13 +96,13 @@ struct WinogradSides {
     return sum;
   }
 
-  // The transforms along one side. Each comes in parts, which make a few outputs from inputs that
-  // they share: `at` reads an input, `put` takes an output. Where the outputs are points, the parts
-  // are 0, the pairs and ∞, if there is ∞.
+  // The transforms along one side. Each comes in parts. A part makes a few outputs that share
+  // inputs: `at` reads an input, `put` takes an output. If the outputs are points, there is one
+  // part for point 0, one for each pair, and one for ∞ unless the tile lacks ∞.
   static constexpr size_t INFINITE = PAIRS + 1;
 
-  // t = B' d. Rows of B': the polynomials with zeros at all other finite points; that of ∞ at all
-  // of them.
+  // t = B' d. The row of B' for a point has the coefficients of the polynomial with zeros at all
+  // other finite points. The row for ∞ has those of the polynomial with zeros at all finite points.
   template <size_t points>
   struct Input {
     static constexpr size_t INPUTS = points, OUTPUTS = points, PARTS = points - PAIRS;
@@ -267,8 +267,9 @@ struct WinogradSides {
     if constexpr (Transform::PARTS > 4) Transform::template run<4>(at, put);
   }
 
-  // A part of the rows' transform, and the columns' transform of what it makes: two rows, three of
-  // a gradient of 5×5 weights, or half of a patch. One or two rows fit into registers.
+  // Does one part of the rows' transform, and then the columns' transform of the rows that it
+  // makes. These are one or two rows, which fit into registers, or three rows for the gradient of
+  // 5×5 weights, or half of a patch.
   template <typename Rows, typename Columns, size_t part>
   static INLINE void alongBoth(auto&& at, auto&& put) {
     V half[SIDE][Columns::INPUTS];

@@ -52,8 +52,8 @@ public:
   // Returns the panels of the largest group of a chunk.
   size_t panelMax(uint images) const;
 
-  // Calls work(tile, i, image) for each tile of the group, which begins where its outputs do; `i`
-  // counts the tiles of the panels.
+  // Calls work(tile, i, image) for each tile of the group. The tile begins at its first output. `i`
+  // is the place of the tile in the panels, counted in tiles.
   template <typename Work>
   void eachTile(const TileGroup& group, Work&& work) const {
     for (auto& run: group.runs) {

@@ -45,9 +45,10 @@ private:
 };
 
 // Returns at most `most` plans that need at most `workspaceMax_bytes`, or none if cuDNN has none.
-// The plans that cuDNN's heuristics expect to be fastest come first, then its fallbacks. All sum
-// halves in float32. With `shape.deterministic` all compute the same bits every time. Without
-// `shape.tensorFloats` floats are multiplied as floats. Throws if there is no such convolution.
+// The plans that cuDNN's heuristics expect to be fastest come first, then its fallbacks. All plans
+// add in float32. With `shape.deterministic`, each computes the same bits every time. Without
+// `shape.tensorFloats`, none rounds factors of float32 to TF32. Throws if there is no such
+// convolution.
 kj::Array<kj::Own<CudnnPlan>> cudnnPlans(const CudnnTarget& target, const ConvolutionProblem& shape,
     Direction direction, size_t workspaceMax_bytes = kj::maxValue, uint most = kj::maxValue);
 

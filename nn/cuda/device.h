@@ -86,6 +86,7 @@ public:
 
   // ---- work
 
+  // `from` must stay unchanged until the copy is done, in both forms of upload().
   virtual void upload(void* to, kj::ArrayPtr<const byte> from) = 0;
   // Uploads beside the work: after the mark `free`, which was set before, and after earlier uploads
   // of this kind. Then sets `done`. Work that reads the upload must follow `done`.

@@ -30,7 +30,7 @@ public:
       kj::ArrayPtr<const uint64_t> draws);
   // From now on images are raw, and pixels() is no longer valid.
   void takeRaw(const RawImages& images, uint64_t kept);
-  // The kernel that replaces `importing` where images are raw.
+  // Returns the kernel that replaces `importing` if images are raw.
   Augment augment(const ImportPixels& importing);
 
   // Throws if there is no batch for this phase.
@@ -59,9 +59,9 @@ private:
   // One of two that take turns.
   struct Turn {
     kj::Own<Memory> here;    // Places on the host
-    kj::Own<Mark> isThere;   // `here` may be overwritten
-    kj::Own<Mark> areThere;  // the turn's raw images, if they are not kept
-    kj::Own<Mark> areFree;   // no work reads them any more
+    kj::Own<Mark> isThere;   // after this mark, `here` is copied, and may be overwritten
+    kj::Own<Mark> areThere;  // after it, the turn's raw images are on the device, unless kept
+    kj::Own<Mark> areFree;   // after it, no work reads these images any more
   };
   // The part that is the same for all batches.
   struct Raw {

@@ -40,7 +40,7 @@ public:
   uint64_t memory_bytes() const { return bytes; }
 
 private:
-  // Memory for `count` values; nothing for none.
+  // Returns memory for `count` values, and counts its bytes. It has no bytes if `count` is 0.
   template <typename T>
   kj::Own<Memory> room(size_t count);
   void visit(

@@ -22,7 +22,7 @@ struct ConvolutionWork {
 inline Plane planeOf(const Shape& shape) {
   return {shape.height, shape.width};
 }
-// Including the zeros after them.
+// Returns the number of channels including the zeros after them: a multiple of `pack`.
 inline uint padded(uint channels, uint pack) {
   return (channels + pack - 1) / pack * pack;
 }
@@ -78,7 +78,8 @@ public:
   // includes the padding after it.
   static Tensor part(const Tensor& whole, uint first, uint channels);
 
-  // Returns the address of a room or tensor for the work that is asked for next.
+  // Returns the address of a room or tensor for the work that is asked for next. In the first
+  // draft, the address of a room is null, and that of a tensor is not valid.
   void* use(Room room);
   View use(const Tensor& tensor);
   template <typename T>

@@ -23,8 +23,9 @@ HOST_DEVICE float floatOf(uint32_t bits) {
   return value;
 }
 
-// Rounds to nearest, ties to even. Values that are too large for a half become infinite. Devices
-// have instructions for this, which differ only in the bits of a NaN.
+// load() converts a stored value to float, exactly. store() rounds a float to nearest, ties to
+// even. Values that are too large for a half become infinite. Devices have instructions for this,
+// which differ only in the bits of a NaN.
 HOST_DEVICE float load(float value) {
   return value;
 }
@@ -69,7 +70,7 @@ HOST_DEVICE void store(Float16& to, float value) {
     half = 0x7e00;
   } else if (magnitude >= 0x477ff000) {  // 65520, the smallest float that rounds to 2^16
     half = 0x7c00;
-  } else if (magnitude < 0x38800000) {  // 2^-14: the unit of a sum with 1/2 is a subnormal half's
+  } else if (magnitude < 0x38800000) {  // 2^-14. A sum with 1/2 rounds as subnormal halves do
     half = bitsOf(floatOf(magnitude) + 0.5f) - 0x3f000000;
   } else {
     half = (magnitude + 0x0fff + (magnitude >> 13 & 1) - 0x38000000) >> 13;

@@ -23,8 +23,8 @@ HOST_DEVICE void body(const ImportPixels& k, Block& block) {
   });
 }
 
-// Returns the row or column of the image, which has `size` of them, that replaces number `at`
-// inside or outside of it.
+// Returns which row or column of the stored image to read for number `at`, which may lie outside of
+// the image. The image has `size` rows or columns.
 HOST_DEVICE int32_t sourceOf(int32_t at, int32_t size, bool reflects) {
   int32_t last = size - 1;
   if (at >= 0 && at <= last) return at;
@@ -65,7 +65,7 @@ HOST_DEVICE void body(const Augment& k, Block& block) {
   });
 }
 
-// Rows O'·plane of I' values.
+// Returns the filters as O'·plane pixels of I' channels.
 HOST_DEVICE View viewOf(const Filters& filters, void* data) {
   return {data, filters.paddedOutputs * filters.plane, filters.inputs, filters.paddedInputs,
       filters.paddedInputs};

@@ -23,7 +23,7 @@ kj::Array<float> room(size_t count) {
 struct Norm {
   BatchNorm op{EPSILON, MOMENTUM, false};
   uint channels;
-  const float* bias = nullptr;  // what x lacks
+  const float* bias = nullptr;  // not added to x
   kj::Array<float> parameters, movingMean, movingVariance, arrays, partial;
   NormArrays norm;
 

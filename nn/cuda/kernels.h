@@ -187,7 +187,7 @@ struct FinishMoments {
   const float* partial;
   const float* gamma;  // null: 1
   const float* beta;
-  const float* bias;  // what x lacks, but the moving mean counts; null: nothing
+  const float* bias;  // not added to x, but part of the moving mean; null: none
   float* movingMean;
   float* movingVariance;
   float epsilon;

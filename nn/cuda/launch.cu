@@ -7,7 +7,7 @@
 namespace nn::cuda {
 namespace {
 
-// A constant of the grid: its address may be taken without a copy.
+// `kernel` is a constant of the grid. Therefore taking its address does not copy it.
 template <typename T, unsigned N, typename K>
 __global__ void __launch_bounds__(MOST_THREADS) perform(const __grid_constant__ K kernel) {
   DeviceBlock block;

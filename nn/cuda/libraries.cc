@@ -4,7 +4,7 @@
 
 namespace nn::cuda {
 
-// Of dl_stubs, in BUILD. cuBLASLt first: cuDNN uses it too.
+// Defined by dl_stubs in BUILD. cuBLASLt is loaded first, because cuDNN uses it too.
 extern const SharedLibrary CUBLASLT;
 extern const SharedLibrary CUDNN;
 

@@ -25,10 +25,10 @@ struct LoweringOptions {
   Element element;     // of values
   bool tensorFloats;   // see ConvolutionProblem
   bool deterministic;  // likewise
-  float lossScale;     // see nn::Precision
+  float lossScale;     // factor of the gradients of values: see lower()
 };
 
-// Work of each segment.
+// The work of one segment.
 struct SegmentWork {
   kj::Vector<Work> forward;
   kj::Vector<Work> backward;

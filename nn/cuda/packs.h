@@ -22,8 +22,8 @@ HOST_DEVICE T* placeIn(const View& view, uint32_t pixel, uint32_t channel) {
   return static_cast<T*>(view.data) + size_t(pixel) * view.stride + channel;
 }
 
-// Reads a pack of a pixel. Reads nothing after the last channel of the tensor, where a view may end
-// that is narrower than the one that the kernel writes.
+// Reads a pack of a pixel. A pack after the last channel of the tensor is not read, and gives
+// zeros. A view may end there if it is narrower than the view that the kernel writes.
 template <typename T, unsigned N>
 HOST_DEVICE void read(const View& view, uint32_t pixel, uint32_t channel, float (&values)[N]) {
   Pack<T, N> pack = {};

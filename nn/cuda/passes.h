@@ -9,7 +9,7 @@ namespace nn::cuda {
 // activation other than GELU.
 extern const Fusion FUSION;
 
-// Of the unit's activation.
+// Returns the function of the unit's activation, or NONE.
 Function functionOf(const Unit& unit);
 
 // Call forward() for all units in order. For training, then call backward() for the units that
@@ -101,7 +101,7 @@ private:
   ConvolutionProblem shapeOf(const FilterLayer& layer, const Tensor& x, const Tensor& y) const;
   void sumBias(const Key& bias, const Tensor& dy);
 
-  // The second input's value, or none.
+  // Returns the value of the second input. Its `data` is null if the unit has no residual.
   View residual(UnitId u);
   NormArrays normArrays(UnitId u, uint width);
   static size_t partialBytes(uint width) { return PARTIAL_ROWS * 2 * width * sizeof(float); }

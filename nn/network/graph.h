@@ -95,8 +95,8 @@ public:
 
   // Appends a node and returns its id. An empty `name` becomes the op's name and the number of such
   // ops before it ("conv2d3"). Reports a name that another node has. `initializer` is for the
-  // node's weight and bias; null means the model's. `kind` stands for a node without a name in
-  // messages. By default they use the name that it gets.
+  // node's weight and bias; null means the model's. If `name` is empty, messages about shapes call
+  // the node `kind`, or the name that it gets if `kind` is null.
   NodeId add(kj::StringPtr name, Op op, kj::ArrayPtr<const NodeId> inputs, configs::Span span,
       const kj::Maybe<Initializer>& initializer = nullptr, kj::StringPtr kind = nullptr);
   Shape shapeOf(NodeId node) const;

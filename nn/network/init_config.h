@@ -29,13 +29,16 @@ struct Initializer {
   // truncated_normal: the deviation is scale / sqrt(fan in).
   bool dividesByFanIn = false;
   // xavier: flat in ±sqrt(magnitude / factor), or gaussian with deviation sqrt(magnitude / factor).
-  // he: gaussian with deviation sqrt(2 / fan in) (He et al. 2015, equation 10), flat with the same
-  // deviation, in ±sqrt(6 / fan in), or truncated with deviation sqrt(1.3 · 2 / fan in) before the
-  // cut, about sqrt(2 / fan in) after it (TensorFlow's variance_scaling_initializer).
-  // Truncated: values beyond two deviations are drawn again.
+  // he: always about the deviation sqrt(2 / fan in) (He et al. 2015, equation 10).
+  //   gaussian   with this deviation
+  //   flat       in ±sqrt(6 / fan in)
+  //   truncated  with deviation sqrt(1.3 · 2 / fan in) before the cut (TensorFlow's
+  //              variance_scaling_initializer)
+  // Truncated, also in truncated_normal: values beyond two deviations are drawn again.
   enum Distribution { FLAT, GAUSSIAN, TRUNCATED } distribution = FLAT;
-  // xavier: fan in, the product of all dimensions of a weight but the first; fan out, the first
-  // dimension, times the kernel's area if Graph::fanOutHasKernelArea says so; or the mean of both.
+  // xavier. The fan in is the product of all dimensions of a weight but the first. The fan out is
+  // the first dimension, times the kernel's area if Graph::fanOutHasKernelArea. AVERAGE is the mean
+  // of both.
   enum Factor { FAN_IN, FAN_OUT, AVERAGE } factor = AVERAGE;
   double magnitude = 3;
   // Afterwards the first min(filters, input channels) filters become the identity: 1 at the centre

@@ -12,13 +12,13 @@ namespace nn {
 // on how a pool rounds, the network sets the rounding.
 
 // networks_inception.cc: Inception with batch norm (Ioffe and Szegedy 2015), as MXNet's scripts of
-// 2015 have it; the second for images of 224 or 227, the first for 28.
+// 2015 have it. The first is for images of 28×28, the second for 224×224 or 227×227.
 kj::Array<Layer> inceptionBn28Small(uint classes, configs::Span span);
 kj::Array<Layer> inceptionBn(uint classes, configs::Span span);
 
 // networks_resnet.cc: residual networks for CIFAR-10 (He et al. 2015, section 4.2) of depth 6n + 2,
-// as MXNet's two versions have them: with the activation after the sum (February 2016, for 28×28),
-// and before it (v0.8 on; He et al. 2016).
+// in MXNet's two versions. resnet() has a ReLU after each sum (February 2016, for 28×28). In
+// resnetV2(), batch norm and ReLU come before each convolution (v0.8 on; He et al. 2016).
 kj::Array<Layer> resnet(uint depth, uint classes, configs::Span span);
 kj::Array<Layer> resnetV2(uint depth, uint classes, configs::Span span);
 // networks_resnet.cc: residual networks for ImageNet (He et al. 2015, table 1) in the form that

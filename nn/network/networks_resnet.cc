@@ -53,8 +53,8 @@ void convolutionsV2(Sketch& net, kj::StringPtr name, uint filters, uint stride) 
   net.conv(kj::str(name, "conv2"), {filters, 3, 1, 1, false});
 }
 
-// BN - ReLU - convolution twice, beside a shortcut: from before the first of them, or, in the first
-// unit of a stage, from after the first BN - ReLU and through a 1×1 convolution.
+// Twice BN - ReLU - convolution, beside a shortcut. The shortcut begins before the first BN. In the
+// first unit of a stage, it begins after the first BN - ReLU and has a 1×1 convolution.
 void unitV2(Sketch& net, kj::StringPtr name, uint filters, uint stride, bool isFirst) {
   auto layers = net.branch(), shortcut = net.branch();
   normRelu(isFirst ? net : layers, name, "1");

@@ -40,7 +40,7 @@ kj::Maybe<kj::String> convMisfit(const Conv2d& conv, Shape x) {
       slidingSide(x.width, conv.kernel, conv.stride, conv.pad));
 }
 
-// A max pool stores the row of the largest value in its window in a byte.
+// The CPU stores the place of a maximum in its window, kernel · row + column, in 16 bits.
 constexpr uint MAX_POOL_SIDE = 255;
 
 kj::Maybe<kj::String> poolMisfit(const Pool& pool, Shape x) {

@@ -29,11 +29,13 @@ kj::String KJ_STRINGIFY(const Shape& shape);
 struct Input {};
 
 // y[n,k,i,j] = sum_{c,u,v} x[n, c, i·stride+u-pad, j·stride+v-pad] · w[k,c,u,v] + b[k]
-// Outside of x reads 0. Output side: floor((H + 2·pad - kernel) / stride) + 1.
+// Outside of the image, x is 0. Output side: floor((H + 2·pad - kernel) / stride) + 1.
 // Keys: weight O×I×kernel×kernel, then bias O if `bias`.
 //
-// dw[k,c,u,v] = sum_{n,i,j} g[n,k,i,j] · x[n, c, i·stride+u-pad, j·stride+v-pad], db[k] =
-// sum_{n,i,j} g[n,k,i,j], dx = the same products summed over k, each added where its x was read.
+// With g the gradient of y:
+//   dw[k,c,u,v] = sum_{n,i,j} g[n,k,i,j] · x[n, c, i·stride+u-pad, j·stride+v-pad]
+//   db[k] = sum_{n,i,j} g[n,k,i,j]
+//   dx[n, c, i·stride+u-pad, j·stride+v-pad] += g[n,k,i,j] · w[k,c,u,v], for all k, i, j, u, v
 struct Conv2d {
   uint filters;
   uint kernel;

@@ -25,13 +25,14 @@ public:
   // values do not change.
   kj::Maybe<float> stepAfter(uint64_t update, const RunLength& run) const;
 
-  // Draws `values` back if that is due after update number `update`, which has produced them.
-  // `slow` has the same length. Otherwise changes nothing.
+  // Draws `values` back, and updates `slow`, if that is due after update number `update`, which has
+  // produced the values. Otherwise changes nothing. Throws if the lengths differ.
   void apply(uint64_t update, const RunLength& run, kj::ArrayPtr<float> values,
       kj::ArrayPtr<float> slow) const;
 
-  // Returns the same lookahead for values that a worker keeps itself. It counts the worker's steps,
-  // of `updates` updates each: `every` becomes every / updates, rounded down, at least one.
+  // Returns the lookahead for values that a worker keeps itself. A step of the worker stands for
+  // `updates` updates, and the result counts these steps. So its `every` is every / updates,
+  // rounded down, at least one.
   Lookahead inStepsOf(uint64_t updates) const;
 
   // Reports a run that would end on its initial values.

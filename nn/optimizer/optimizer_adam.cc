@@ -50,9 +50,9 @@ protected:
   const Settings settings;
 };
 
-// Kingma and Ba 2015 (arXiv 1412.6980). With `epsilonComesLast` algorithm 1, as PyTorch has it;
-// else in the order of the end of section 2, as TensorFlow and MXNet have it: the corrections of
-// both moments' bias go into the rate, so that epsilon is added to the uncorrected root.
+// Kingma and Ba 2015 (arXiv 1412.6980). With `epsilonComesLast`, this is algorithm 1, as in
+// PyTorch. Otherwise it is the variant at the end of section 2, as in TensorFlow and MXNet: the
+// rate has the bias corrections of both moments, so epsilon is added to the uncorrected root.
 class Adam final: public Moments {
 public:
   Adam(Settings settings, bool epsilonComesLast)
@@ -68,10 +68,11 @@ private:
   bool epsilonComesLast;
 };
 
-// Loshchilov and Hutter 2019 (arXiv 1711.05101), algorithm 2, with the decay times the learning
-// rate, and epsilon beside the corrected root, as PyTorch has both: w ← w - rate · decay · w, then
+// Loshchilov and Hutter 2019 (arXiv 1711.05101), algorithm 2. As in PyTorch, the decay is
+// multiplied by the learning rate, and epsilon is added to the corrected root:
+//   w ← w - rate · decay · w
 //   w ← w - rate / (1 - beta1^t) · m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
-// which is adam's step with epsilon · sqrt(1 - beta2^t) beside the uncorrected root.
+// The second line is adam's step with epsilon · sqrt(1 - beta2^t) added to the uncorrected root.
 class Adamw final: public Moments {
 public:
   using Moments::Moments;

@@ -5,10 +5,11 @@ namespace nn {
 namespace {
 
 // Tieleman and Hinton 2012 (lecture 6.5 of "Neural Networks for Machine Learning"); `centered` is
-// Graves 2013 (arXiv 1308.0850), equations 38 to 45. Systems differ in three things: where epsilon
-// stands (TensorFlow and MXNet: below the root; PyTorch: outside) and where the rate stands with
-// momentum (TensorFlow and MXNet: inside; PyTorch: outside), which the conventions say, and how the
-// squares begin (TensorFlow: at 1; the others and this one: at 0).
+// Graves 2013 (arXiv 1308.0850), equations 38 to 45. Systems differ in three things. The
+// conventions decide the first two:
+// - Epsilon is below the root in TensorFlow and MXNet, outside of it in PyTorch.
+// - The rate is inside the momentum in TensorFlow and MXNet, outside of it in PyTorch.
+// - The squares begin at 1 in TensorFlow, and at 0 in the others and here.
 class Rmsprop final: public Optimizer {
 public:
   struct Settings {

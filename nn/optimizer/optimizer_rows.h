@@ -28,7 +28,8 @@ size_t sizeOf(const SliceUpdate& update, uint stateArrays);
 // Updates each value of a slice by `rule`. Throws if the lengths do not fit together.
 void applyRule(const ValueRule& rule, SliceUpdate update);
 
-// Reads the share of a moving value that a step keeps: at least 0, and below 1, also as a float.
+// Reads the share of a moving value that a step keeps. It must be at least 0, and below 1 even
+// after rounding to float32.
 double readKeptShare(
     configs::Reader& reader, kj::StringPtr key, kj::StringPtr doc, double defaultValue);
 

@@ -19,8 +19,8 @@ void requireOne(configs::Reader& reader, kj::StringPtr first, bool hasFirst, kj:
   }
 }
 
-// `updates` rounded down. What is whole but for the rounding of the factors that it is made of
-// stays whole: 0.29 · 100 is 28.999999999999996.
+// Returns `updates` rounded down. A product that would be whole without rounding errors counts as
+// whole: 0.29 · 100 is 28.999999999999996 in double, and gives 29.
 uint64_t wholeUpdates(double updates) {
   updates *= 1 + 4 * DBL_EPSILON;
   return updates >= 0x1p63 ? uint64_t(1) << 63 : uint64_t(updates);
@@ -42,7 +42,7 @@ public:
   double factor(uint64_t, const RunLength&) const override { return 1; }
 };
 
-// times `by` after each period, until `stop`.
+// Multiplies by `by` after each period, but never goes below `stop`.
 class Factor final: public Schedule {
 public:
   Factor(Period every, double by, double stop): every(every), by(by), stop(stop) {}
@@ -57,7 +57,7 @@ private:
   double stop;
 };
 
-// times `by` after each of the given epochs or updates.
+// Multiplies by `by` after each of the given epochs or updates.
 class Step final: public Schedule {
 public:
   Step(kj::Array<double> epochs, kj::Array<int64_t> steps, double by)
@@ -142,7 +142,7 @@ private:
   double end;
 };
 
-// A row below a ramp over the first updates.
+// Another schedule, multiplied by a ramp during the first updates.
 class WarmUp final: public Schedule {
 public:
   WarmUp(kj::Own<const Schedule> row, Period length, double from)

@@ -17,7 +17,7 @@ namespace nn {
 
 // One of [[train.groups]]: keys with their own update rule.
 struct KeyGroup {
-  kj::Array<kj::String> patterns;  // names of keys; `*` stands for any letters, or none
+  kj::Array<kj::String> patterns;  // names of keys; `*` stands for any characters, or none
   double learningRateFactor;
   double decayFactor;
   kj::Maybe<kj::Own<const Optimizer>> optimizer;  // null: the common one
@@ -76,7 +76,7 @@ private:
       kj::ArrayPtr<const Key> keys, configs::Diagnostics& diagnostics) const;
 };
 
-// Whether `name` matches `pattern`, where each `*` stands for any letters or none.
+// Whether `name` matches `pattern`, where each `*` stands for any characters, or none.
 bool matches(kj::StringPtr pattern, kj::StringPtr name);
 
 }  // namespace nn

@@ -83,7 +83,7 @@ struct Encoding {
     kind->decode(*this, payload, target, Put::ADD);
   }
   // Returns the expected size of a payload of `size` floats, of which the share `nonZero` is not 0,
-  // at random positions. Exact if it does not depend on the values.
+  // at random positions. Exact if the size does not depend on the values.
   double expected_bytes(uint64_t size, double nonZero) const {
     return kind->expected_bytes(*this, size, nonZero);
   }

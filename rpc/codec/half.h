@@ -10,7 +10,7 @@ namespace rpc::codec {
 namespace {
 
 // Uses only integers and one addition. Therefore the results are the same with every instruction
-// set, and the compiler can make vectors of it.
+// set, and the compiler can vectorize loops over this function.
 inline uint16_t toFloat16(float value) {
   uint32_t bits = bitsOf(value), magnitude = bits & MAGNITUDE;
   // The exponent's bias is smaller by 112. Rounding removes 13 bits, and may carry into the

@@ -22,8 +22,8 @@ enum class Form : uint8_t {
 };
 constexpr kj::byte FORMS = 4;
 
-// The form in which some positions take the fewest bytes, and how many bytes that is.
-// smallestForm() returns it for ascending `positions` below `size`. The form is ALL if every
+// The form that takes the fewest bytes for some positions, and the number of these bytes.
+// smallestForm() computes it for ascending `positions` below `size`. The form is ALL if every
 // position has a value.
 struct PositionsSize {
   Form form;

@@ -45,7 +45,7 @@ public:
   Rounds rounds(uint workers) const override {
     Rounds rounds{.mode = row.name, .workers = workers};
     KJ_IF_MAYBE(bound, staleness) {
-      // Limits staleness to 0: no worker may be ahead of another, as in dist_sync.
+      // With a staleness of 0, no worker may be ahead of another, as in dist_sync.
       if (*bound == 0) {
         rounds.aggregate = workers;
         return rounds;

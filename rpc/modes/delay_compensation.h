@@ -14,11 +14,11 @@ struct CompensationConfig {
   bool adaptive;
 };
 
-// Puts DC-ASGD around an updater (Zheng et al. 2017, arXiv 1609.08326, algorithms 1 and 2). Let g
-// be the mean gradient that a worker computed on the values `seen`, and w the current values.
-// Instead of g, the updater gets
+// Adds DC-ASGD to an updater (Zheng et al. 2017, arXiv 1609.08326, algorithms 1 and 2). Let g be
+// the mean gradient that a worker computed on the values `seen`, and w the current values. Instead
+// of g, the updater gets
 //   g + λ · g ⊙ g ⊙ (w - seen)
-// λ is constant. With `adaptive` it is, element by element,
+// λ is constant. With `adaptive`, each element has its own mean square m and its own λ:
 //   m ← 0.95 · m + 0.05 · g ⊙ g;  λ / √(m + 1e-7)
 // The server keeps `seen` for each worker. MXNet's optimizer `dcasgd` keeps only one for all
 // workers.

@@ -31,9 +31,10 @@ struct ModeRow {
   // Whether a worker may have several devices. It adds their gradients in the order of the devices
   // before a push.
   bool severalDevices;
-  // The keys in [kvstore] that the mode has. Modes that do not list a key do not have it.
+  // The keys of [kvstore] that this mode has and some other modes lack.
   kj::ArrayPtr<const kj::StringPtr> keys;
-  // Reads these keys. For the reference, it reads the keys of all rows that have the same function.
+  // Reads these keys. For the manual (Reader::isManual()), reads the keys of all rows that have the
+  // same function.
   kj::Own<const Mode> (*read)(const ModeRow& row, configs::Reader& reader);
 
   bool has(kj::StringPtr key) const;

@@ -81,7 +81,7 @@ kj::Own<const Mode> readMode(configs::Reader& reader) {
     for (auto key: row->keys) {
       if (!chosen.has(key)) refuse(reader, chosen, key, row->name);
     }
-    // The reference has the keys of all rows. Rows with the same function share its keys.
+    // The manual has the keys of all rows. Rows with the same function share its keys.
     bool isRead = !reader.isManual() || row->read == chosen.read;
     for (auto before = MODES.begin(); before < row; before++) {
       isRead = isRead || before->read == row->read;

@@ -6,7 +6,8 @@ OuterUpdater::OuterUpdater(const OuterConfig& config, uint workers)
     : rule(config.rule),
       learningRate(float(config.learningRate)),
       momentum(float(config.momentumOf(workers))),
-      // Without a `momentum`, another number of workers has another one. The state stays the same.
+      // By default, the momentum depends on the number of workers, and is 0 for one worker. Even
+      // then there is a state, so that its size stays the same if that number changes.
       hasState(
           momentum != 0 || (rule == OuterConfig::BLOCK_MOMENTUM && config.momentum == nullptr)) {}
 

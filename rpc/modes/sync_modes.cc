@@ -61,7 +61,7 @@ public:
     rounds.codec.answersSums = updatesInWorkers;
     KJ_IF_MAYBE(n, aggregate) {
       rounds.aggregate = *n;
-      // A round takes one push of every worker anyway.
+      // With FIRST, the first `workers` workers are all of them: that is Rounds::ALL.
       if (counted == Rounds::ANY || *n < workers) rounds.counted = counted;
     }
     return rounds;

@@ -55,20 +55,22 @@ public:
   // the sum is the same to the last bit. A step that this worker pushed before is not counted
   // again.
   //
-  // Returns the progress() that answers this push. It is reached already if the push filled its
-  // round. The gradient is not copied, and must stay in place until then.
+  // Returns the progress() that answers this push. That progress is reached already if the push was
+  // dropped, or if it filled its round and there is no bound on staleness. The gradient is not
+  // copied, so it must stay in place until the progress is reached.
   uint64_t push(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient);
   // Throws the exception that push() with the same arguments would throw, and changes nothing.
   void checkPush(uint rank, SliceId id, uint64_t step, const codec::Coded& gradient) const;
 
-  // Says that worker `rank` pushes nothing more until all workers rest, at the end of an epoch or
-  // of its run. All its pushes were answered. From now on no round waits for it; when the last
-  // worker rests, all count again. May advance the progress of every slice. `number` is how often
-  // the worker has rested before. A repeated call has no effect.
+  // Worker `rank` pushes nothing more until all workers rest, at the end of an epoch or of its run.
+  // All its pushes must have been answered. From now on no round waits for it. When the last worker
+  // rests, rounds wait for all workers again. May advance the progress of every slice. `number` is
+  // how often the worker has rested before. A repeated call has no effect.
   void rest(uint rank, uint64_t number);
 
-  // The members of a job may change where a round takes a push of every worker (Rounds::ALL), or
-  // each push is a round (Rounds::EACH). At first, all ranks are members.
+  // The members of a job may change if a round takes a push of every worker (Rounds::ALL), or if
+  // each push is a round (Rounds::EACH). In other modes, fence() and leave() throw FAILED. At
+  // first, all ranks are members.
   //
   // Worker `rank` was lost: refuses any further calls from it. Its pushes stay in their rounds.
   // Rounds that lack its push still wait. A repeated call has no effect.
@@ -81,8 +83,8 @@ public:
   // Returns how many steps `rank` has pushed of each slice of this shard.
   kj::Array<SliceSteps> pushedBy(uint rank) const;
   // Fences `rank`, and no longer waits for it. Rounds close without it: a sum is divided by the
-  // images of the workers that have pushed. May advance the progress of every slice. A repeated
-  // call has no effect.
+  // images of the workers that have pushed. May advance the progress of every slice. Throws FAILED
+  // if all others have left. A repeated call has no effect.
   void leave(uint rank);
   // Worker `rank`, which is not a member, becomes one: rounds from step `step` on wait for it. All
   // other workers must have stopped at that step, with all pushes answered.
@@ -99,7 +101,7 @@ public:
   // Returns the number that answers for an initialized slice wait for. It never falls while a push
   // waits. Usually it is the number of applied rounds, plus one while pushes of the round in
   // progress are already answered. With a bound on staleness it is the number of steps that the
-  // slowest worker has pushed. Workers that rest do not count.
+  // slowest worker has pushed. Workers that rest or have left do not count.
   uint64_t progress(SliceId id) const;
 
   // Values that are lent to a worker.
@@ -126,9 +128,9 @@ public:
   const Counts& counts() const { return counted; }
 
   // Visits all state that the shard keeps from round to round: values, the updater's state,
-  // versions and counts. Requires that every push was answered and that no round waits for more
-  // pushes, except rounds of ANY. Lent values are not saved: a worker that continues after a
-  // restore first asks for the newest values.
+  // versions and counts. Requires that all members have pushed the same number of steps, that every
+  // push was answered, and that no round waits for more pushes, except rounds of ANY. Lent values
+  // are not saved: a worker that continues after a restore first asks for the newest values.
   void visitState(configs::StateVisitor& visitor);
   // Restores the state that visitState() of a shard with equal slices and rounds has saved. Call it
   // in place of initialize().
@@ -161,7 +163,7 @@ private:
     kj::Array<WorkerState> workers;
     kj::Array<float> sum;  // of pushes; made when first needed
     uint pushes = 0;       // in the round in progress
-    uint ofLeavers = 0;    // of them, those of former members
+    uint ofLeavers = 0;    // how many of `pushes` are of former members
   };
   enum class Membership : uint8_t { MEMBER, FENCED, OUTSIDE };
 

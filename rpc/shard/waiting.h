@@ -13,7 +13,7 @@ namespace rpc {
 // An object that waits for slices of a shard.
 class Waiter: public kj::Refcounted {
 public:
-  // Slice `id` has made the awaited progress. Must not throw, nor call Waiting.
+  // Slice `id` has made the awaited progress. Must not throw, and must not call Waiting.
   virtual void reach(SliceId id) = 0;
 };
 

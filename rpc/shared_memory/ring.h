@@ -103,8 +103,8 @@ public:
            word.exchange(0, std::memory_order_relaxed) != 0;
   }
 
-  // For a sleeping thread that has nothing else to wait for (futex): returns when wake() was called
-  // since lieDown(). May also return earlier, without reason.
+  // Sleeps until wake() is called (futex). Returns immediately if wake() was called after
+  // lieDown(). May also return earlier, without reason. For threads that wait for nothing else.
   void wait() const;
   // Calls rouse(), and wakes a thread in wait(). Any thread.
   void wake() const;

@@ -69,8 +69,8 @@ kj::Own<SharedMemory> newWorkerMemory(const Placement& placement) {
 
 ServerLayout::ServerLayout(const Placement& placement, uint shard, const Rounds& rounds)
     : placement(placement),
-      // As many as Shard needs: two if a round waits for all workers; otherwise one that each
-      // worker may hold, and two more.
+      // As many as Shard needs. If a round waits for all workers: two. Otherwise: one per worker,
+      // because each may borrow a different one, and two more.
       buffers(rounds.counted == Rounds::ALL ? 2 : rounds.workers + 2),
       offsets(kj::heapArray<uint64_t>(placement.slices.size())) {
   for (auto& offset: offsets) offset = kj::maxValue;

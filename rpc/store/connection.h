@@ -19,8 +19,8 @@ public:
   KJ_DISALLOW_COPY(Connection);
 
   ShardSession::Client& session() { return opened; }
-  // Resolves when the kernel has taken all calls that were sent before. Returns how many bytes to
-  // send next: see Wire::window_bytes().
+  // Resolves when the kernel has taken all calls that were sent before. The result is how many
+  // bytes to send next: see Wire::window_bytes().
   kj::Promise<uint64_t> whenTaken();
   // How the server is reached: tcp, unix, or in_process for the worker's own shard.
   const char* transport() const;

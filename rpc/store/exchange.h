@@ -15,8 +15,8 @@
 namespace rpc {
 
 // The shared state of the two threads of one worker's store. The compute thread hands over orders,
-// and the io thread hands back answers. After RemoteStore::run() was called, only `shared` and
-// `state` change.
+// and the io thread hands back answers. After RemoteStore::run() was called, only `encoder`,
+// `shared` and `state` change.
 struct Handover {
   const Placement& placement;
   const Rounds rounds;
@@ -86,7 +86,8 @@ struct Handover {
     lock.wait([&](const State& now) { return now.failure != nullptr || condition(now); });
     lock->throwIfFailed();
   }
-  // On the io thread: waits until there are new orders, and moves them to `orders`, which is empty.
+  // On the io thread: moves all new orders to `orders`, which must be empty. If there are none,
+  // `orders` stays empty, and the promise resolves when an order was given. Then call take() again.
   kj::Promise<void> take(kj::Vector<Order>& orders) {
     auto lock = state.lockExclusive();
     if (lock->orders.size() == 0) {

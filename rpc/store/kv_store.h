@@ -26,7 +26,8 @@ public:
   // + 1 has returned. Until then, the range of `parameters` may change.
   virtual void push(uint64_t step, uint64_t begin, uint64_t end) = 0;
   // Pushes only the gradients of these slices for `step`, and waits until these pushes were
-  // answered. The worker must not push anything after that. For stores that have servers.
+  // answered. The worker must not push anything after that. Only RemoteStore implements this
+  // function. Other stores throw FAILED.
   virtual void pushLast(uint64_t step, kj::ArrayPtr<const SliceId> slices);
   // Waits until this range of `parameters` has the values for `step`: the answer to this worker's
   // push of step - 1, which must have been pushed. (What the answer waits for depends on the mode:
@@ -42,8 +43,8 @@ public:
   // pushes again. Each of them must then call refresh() before its next push.
   virtual void settle() { rest(); }
   // Visits the state that this worker keeps from step to step, in addition to the state of the
-  // shards. Call it after settle() to save it. To restore it, call it before RemoteStore::run(),
-  // and then resume() in place of initialize(): the shards must have been restored, too.
+  // shards. To save, call it after settle(). To restore, call it before RemoteStore::run(), and
+  // then call resume() in place of initialize(). The shards must have been restored, too.
   virtual void visitState(configs::StateVisitor& visitor) = 0;
   // After restoring the state of another worker: forgets its personal parts, which are values that
   // compression has not sent yet and counts of traffic.
@@ -60,7 +61,7 @@ public:
   // Returns how many updates are in the newest values of the placement's first slice that this
   // worker has received; 0 before any. If a round takes the gradients of all workers, that is the
   // number of this worker's answered steps. If each push is a round, the pushes of all workers
-  // count.
+  // count. The store of own_steps.h returns the number of steps that this worker has made.
   virtual uint64_t updates() const = 0;
   // Returns the part that talks to servers, for the io thread. Null if there are no servers. It
   // lives as long as this store.

@@ -55,8 +55,8 @@ public:
   // if the calls that were not yet taken() fill the window.
   kj::Maybe<Call> next(uint server);
 
-  // The kernel has taken all calls to `server` so far. From now on, next() returns calls of about
-  // `window_bytes` together until the next taken().
+  // The kernel has taken all calls to `server` so far. Until the next call of taken(), next()
+  // returns calls of about `window_bytes` in total.
   void taken(uint server, uint64_t window_bytes = CALL_BYTES_MAX);
   // The answer to `call` has arrived. Returns whether it completes an order other than a push.
   bool answered(uint server, const Call& call);

@@ -160,7 +160,7 @@ private:
   kj::ArrayPtr<float> parameters;
   kj::ArrayPtr<const float> gradients;
   kj::Array<float> begun;        // the values with which the block began; the shards' answers
-  kj::Array<float> differences;  // of the last full block
+  kj::Array<float> differences;  // of the last block that was pushed
   WorkerUpdate ownUpdates;
   kj::Array<float> own;  // the worker's values, after refresh() replaced them in `parameters`
   bool isRefreshed = false;

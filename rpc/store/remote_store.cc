@@ -134,7 +134,8 @@ void RemoteStoreImpl::await(uint64_t step, uint64_t begin, uint64_t end) {
     KJ_REQUIRE(pushed[id] >= step, "this wait would never end: the step before was not pushed", id,
         step, pushed[id]);
   }
-  // Waiting for one after the other takes no longer than for both at once.
+  // Waits for answers through shared memory, then for those over connections. That takes no longer
+  // than to wait for both at once.
   awaitShared(step, slices);
   handover.wait([&](const Handover::State& now) {
     // A slice that was answered stays answered.

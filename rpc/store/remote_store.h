@@ -26,15 +26,16 @@ struct Servers {
   kj::Function<kj::Promise<kj::Own<Peer>>(uint server)> connect;
   kj::Timer& timer;
   kj::Duration patience;  // a server that cannot be reached for this long counts as lost
-  // The shard that the worker itself holds instead of a server with its rank. It is called
-  // directly.
+  // The shard that this worker holds itself, if every worker holds one. It takes the place of the
+  // server whose index is the worker's rank, and is called directly.
   kj::Maybe<ShardService::Client> own = nullptr;
   // The step at which the worker became a member of the job. 0: at the beginning.
   uint64_t since = 0;
 };
 
 // Whether run() has rejected with `exception` because a server could not be reached for
-// Servers::patience. Otherwise the server has ended, and its process may have reported the cause.
+// Servers::patience. If a server was lost for another reason, its process has ended, and may have
+// reported the cause.
 bool isUnreachable(const kj::Exception& exception);
 
 // A store whose servers are behind Cap'n Proto connections. The io thread calls run(), and the
@@ -72,8 +73,8 @@ public:
   // it does. `trace` must outlive the store.
   virtual void traceTo(Trace& trace) = 0;
 
-  // Before run(), if the compute thread is the io thread, too: a wait calls `yield` again and
-  // again, which lets everything else on the thread run for a moment.
+  // Before run(), if the compute thread is also the io thread: while it waits, it calls `yield`
+  // again and again. Each call lets everything else on the thread run for a moment.
   virtual void shareThread(kj::Function<void()> yield) = 0;
 
   // The traffic with one server so far.

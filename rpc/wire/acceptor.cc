@@ -51,7 +51,8 @@ kj::Maybe<uid_t> userOf(kj::AsyncIoStream& stream) {
   return credentials.uid;
 }
 
-// Returns the address of the other end's machine; that of a Unix socket has none.
+// Returns the address of the other end's machine. Returns "this machine" for a Unix socket, and if
+// the other end has disconnected.
 kj::String machineOf(kj::AsyncIoStream& stream) {
   sockaddr_storage address = {};
   uint size = sizeof(address);
@@ -99,7 +100,7 @@ public:
         .then(
             [this](kj::Own<kj::AsyncIoStream>&& stream) {
               accepted++;
-              // The one that waits for a place.
+              // At most one accepted connection waits for a place.
               return whenRoom().then(
                   [this, stream = kj::mv(stream)]() mutable { add(kj::mv(stream)); });
             },
@@ -199,7 +200,7 @@ private:
     return paf.promise.exclusiveJoin(kj::mv(drop)).then([this]() { return whenRoom(); });
   }
 
-  // Both warn once, for users who wonder why a role does not join.
+  // tellFull() and tellRefused() each warn once, for users who wonder why a role does not join.
   void tellFull(const kj::Exception& why) {
     bool isOwnLimit = strstr(why.getDescription().cStr(), strerror(EMFILE)) != nullptr &&
                       strstr(why.getDescription().cStr(), strerror(ENFILE)) == nullptr;
@@ -234,7 +235,7 @@ private:
   kj::Maybe<TellRefused&> tell;
   RunningTime running;
   kj::TimePoint pauseEnd;
-  uint accepted = 0;  // until then
+  uint accepted = 0;  // connections in the period that ends at pauseEnd
   bool hasToldFull = false;
   bool hasToldRefused = false;
   kj::Vector<Stranger*> strangers;                         // the oldest first

@@ -38,9 +38,10 @@ using TellRefused = kj::Function<void(kj::StringPtr sentence)>;
 // Serves `bootstrap` over every connection that `receiver` accepts and whose other end proves that
 // it belongs to the job of `own`. A connection that breaks does not disturb the others. A stranger
 // that exceeds the limits in `strangers` is disconnected. So is another user of this machine who
-// connects by a Unix socket, except root. The first one that is refused is named on stderr, and
-// `tellRefused` is called for each. New connections wait while there are too many strangers, while
-// strangers arrive too fast, or while the process has no free file descriptor.
+// connects by a Unix socket, except root. The first refused connection is reported on stderr, and
+// `tellRefused` is called for each. A stranger that leaves before it is asked for a proof does not
+// count as refused. New connections wait while there are too many strangers, while strangers arrive
+// too fast, or while the process has no free file descriptor.
 //
 // Never resolves. Rejects when accepting fails for another reason. Dropping the promise closes all
 // connections. `timer`, `receiver`, `own` and `tellRefused` must outlive the promise.

@@ -34,7 +34,7 @@ bool hasCause(const kj::Exception& exception, int error) {
   return strstr(exception.getDescription().cStr(), strerror(error)) != nullptr;
 }
 
-// Throws the reason why listening on `host` and `ports` failed.
+// Returns why listening on `host` and `ports` failed, and what to do.
 kj::String whyNotListening(kj::StringPtr host, PortRange ports, const kj::Exception& e) {
   bool isOne = ports.first == ports.last;
   auto where =

@@ -57,9 +57,10 @@ public:
 };
 
 // Connects to `server` by `transport`. Resolves when both ends have opened the connection: see
-// opening.h. Names of Unix sockets are random, so only a process on the server's machine can reach
-// one. Rejects if the server cannot be reached, or does not prove that it is `server`. `network`
-// and `own` must outlive the promise.
+// opening.h. If the transport has a Unix socket, tries it first. The socket's name is random, so it
+// is found only on the server's machine. If that fails, uses TCP, unless the transport requires the
+// Unix socket. Rejects if the server cannot be reached, or does not prove that it is `server`.
+// `network`, `transport` and `own` must outlive the promise.
 kj::Promise<kj::Own<kj::AsyncIoStream>> connect(kj::Network& network, const ServerAddress& address,
     const Transport& transport, const Identity& own, kj::StringPtr server);
 

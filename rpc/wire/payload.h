@@ -24,9 +24,9 @@ constexpr uint64_t CALL_BYTES_MAX = 256 << 10;
 // payload that is sent without copying is a segment.
 constexpr uint CALL_SLICES_MAX = 256;
 
-// Payloads from this size on are sent without copying. Copying a smaller one costs no more than a
-// separate segment. Larger copies make a message long, and a new message is cleared first: with a
-// limit of 8 KiB, the round trip of slices of 5 KB takes 1.4 times as long
+// Payloads of at least this size are sent without copying. Copying a smaller one costs no more than
+// a separate segment. Copying a larger one makes the message longer, and its memory is cleared
+// first: with a limit of 8 KiB, the round trip of slices of 5 KB takes 1.4 times as long
 // (`bench kvstore --bytes 318040`).
 constexpr uint64_t REFERENCE_BYTES_MIN = 1024;
 
@@ -46,10 +46,11 @@ public:
   // The encoding of its payloads.
   const codec::Encoding& encoding() const { return kind; }
 
-  // Returns the payload of slice `id`'s gradient for `step`. Steps count from 0; each call for a
-  // slice has the next step, or repeats the last one and returns the same bytes. The bytes stay
-  // until the slice's next step. With float32 they are the gradient itself.
-  // Throws FAILED if the gradient is not finite and the encoding would hide that.
+  // Returns the payload of slice `id`'s gradient for `step`. Steps count from 0. Each call for a
+  // slice is for its next step, or repeats the last one and returns the same bytes. The bytes stay
+  // until the slice's next step. With float32 they are the gradient itself, and `step` is not
+  // checked. Otherwise throws FAILED if `step` is out of turn, or if the gradient is not finite and
+  // the encoding would hide that.
   codec::Bytes encode(SliceId id, uint64_t step, codec::Floats gradient);
 
   // The values that compression has not sent yet and will add to later pushes, in the order of the

@@ -29,7 +29,7 @@ struct MessageLimits {
 // one call in flight per slice.
 MessageLimits limitsFor(const Placement& placement, kj::Maybe<kj::Duration> silence = nullptr);
 
-// Whether the other end of a connection has thrown `exception`. It was then reached, and refuses.
+// Whether `exception` was thrown by the other end of a connection, which was reached and refuses.
 bool isOfOtherEnd(const kj::Exception& exception);
 
 // One end of a connection. Unlike Cap'n Proto's TwoPartyClient it has limits, owns its stream, and

@@ -103,7 +103,7 @@ struct Proof {
   Code callersCode() const { return code("caller  "_kj); }
   Code listenersCode() const { return code("listener"_kj); }
 
-  // Returns the secret that only the two ends know in the end. `other` has proven its introduction.
+  // Returns a secret that only the two ends know. `other` has proven its introduction.
   Secret result(const Introduction& other) const {
     if (other.tls && !own.tls) fail(kj::str(TLS_ONLY_THERE));
     if (!other.tls && own.tls) fail(kj::str(TLS_ONLY_HERE));

@@ -24,7 +24,7 @@ public:
 
   // False for the publicly known secret.
   bool isSet() const;
-  // Returns 64 lower-case hexadecimal digits, for parse(). Nobody overwrites that text.
+  // Returns 64 lower-case hexadecimal digits, for parse(). Freeing that text does not overwrite it.
   kj::String digits() const;
   // Returns the HMAC-SHA-256 (RFC 2104) of `parts`, one after the other. Parts of variable length
   // must not be neighbours.

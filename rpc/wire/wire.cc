@@ -21,8 +21,8 @@ constexpr uint64_t MEMORY_BYTES = 1 << 20;
 // this time. That is enough to keep a link busy between two turns of the event loop.
 constexpr auto QUEUED_TIME = 1 * kj::MILLISECONDS;
 constexpr kj::uint SEGMENTS_MIN = 12;
-// If a larger buffer were needed, the system's own stays: a long and fast path needs it, and a
-// short and fast one has no queues.
+// If a path needs a larger buffer than this, the system's own one stays: a long and fast path needs
+// that one, and a short and fast path has no queues.
 constexpr double BUFFER_BYTES_MAX = 192 << 10;
 // The buffer is adjusted each time this many bytes were written.
 constexpr uint64_t FIT_BYTES = 256 << 10;

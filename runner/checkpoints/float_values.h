@@ -9,7 +9,7 @@
 
 namespace runner {
 
-// A half of IEEE 754: a sign, 5 bits of exponent, 10 bits of fraction.
+// A half-precision number of IEEE 754: a sign, 5 bits of exponent, 10 bits of fraction.
 struct Float16 {
   uint16_t bits;
   operator float() const;

@@ -399,12 +399,12 @@ void RunCommand::refuseQueuedSince(const RunFolder& folder, Course& course) cons
 void RunCommand::submit(const LoadedExperiment& loaded, const RunFolder& folder, Course& course) {
   KJ_IF_MAYBE(right, lockSubmission(folder)) {
     if (options.resumes) refuseQueuedSince(folder, course);
-    // Taking the lock also removes the record of how the run ended before, because it is waiting
-    // now.
+    // Taking the lock also removes the record of how the run ended before. This is right, because
+    // the run waits in the queue from now on.
     auto lock = lockIfPossible(folder);
     if (lock == nullptr) refuseHeldRun(folder);
     forgetSlurmJob(folder);
-    // The job would not wait.
+    // Without locks, the job would not wait in awaitSubmission(), and would find the run locked.
     if (*right == nullptr) lock = nullptr;
     OutputThread outputThread;
     runInQueue(loaded, folder, {kj::mv(lock), kj::mv(*right)}, detach, course, commandLine);

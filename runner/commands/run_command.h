@@ -39,10 +39,10 @@ private:
   // Does what --dry-run asks for.
   Validity printHandOver(const LoadedRuns& all, const kj::Maybe<Submission>& submission) const;
   // Makes the data of the runs available, and warns of settings that are hardly intended. Returns
-  // why --trace-steps is wrong for them. Null if it is right, or not given.
+  // why --trace or --trace-steps is wrong for the runs. Null if both are right, or not given.
   kj::Maybe<kj::String> prepare(LoadedRuns& all);
-  // Prepares and runs the only run in the folder of --folder, and ends the process. Returns only
-  // what prepare() has returned.
+  // Prepares the only run, runs it in the folder of --folder, and ends the process. Returns only if
+  // prepare() finds something wrong, with its sentence.
   kj::String runInGivenFolder(LoadedRuns& all);
   // Returns the folder of the run, or of the whole sweep. Clears options.resumes if there is no run
   // to continue. Otherwise see folderToResume().

@@ -45,7 +45,7 @@ void refuseQueued(const RunFolder& folder, kj::AsyncIoContext& io) {
 
 bool isAwaited(const RunFolder& folder) {
   KJ_IF_MAYBE(id, slurmJobOf(folder)) return isOwnSlurmJob(*id);
-  // Who submits a run notes no end.
+  // A process that submits a run notes an exit code only if that fails or is interrupted.
   return ownSlurmJob() != nullptr && lastExitCodeOf(folder) == nullptr;
 }
 
@@ -91,7 +91,7 @@ void runInQueue(const LoadedExperiment& loaded, const RunFolder& folder, Submiss
     if (!isSubmitted) hasEnded = cancel();
   });
   KJ_IF_MAYBE(e, refused) {
-    // With a number, the job may still wait in the queue.
+    // If the job's number was noted, the job may still wait in the queue.
     if (slurmJobOf(folder) == nullptr) noteExit(RUN_FAILED);
     locks.release();
     kj::throwFatalException(kj::mv(*e));

@@ -26,7 +26,7 @@ struct SubmissionLocks {
   kj::Maybe<RunLock> run;  // shows other commands that a process works on the run
   kj::AutoCloseFd job;     // see lockSubmission()
 
-  // In this order, because the job takes the first one when it gets the second one.
+  // Releases the run's lock first, because the job takes it as soon as it gets the lock `job`.
   void release() {
     run = nullptr;
     job = nullptr;

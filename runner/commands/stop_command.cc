@@ -95,7 +95,7 @@ bool cancelJobOf(const RunFolder& folder) {
       queue.cancel(kj::mv(ids)).wait(io.waitScope);
       return true;
     }
-    // Probably, it does not wait in the queue again.
+    // The run has ended. Slurm may have put its job back into the queue, but this is unlikely.
     if (!isHeld(folder) && lastExitCodeOf(folder) != nullptr) return false;
     configs::fail("squeue does not answer, so the state of job ", ids[0], ", which works on ",
         folder.path, ", is not known. Run this command on a machine with Slurm's commands");

@@ -96,8 +96,8 @@ struct ClusterConfig {
   // Returns where each role runs. `hosts` must not be empty.
   RoleHosts roleHosts() const;
   // Returns the devices of a worker. On a host with slots, each worker has GPUs of its own: see
-  // devicesAfter(). `workersBefore` is how many workers there use the GPUs before those of this
-  // one. Null: as roleHosts() places the workers.
+  // devicesAfter(). `workersBefore` is how many other workers of the host use GPUs with lower
+  // numbers. If it is null, the number follows from roleHosts(), and is 0 without hosts.
   kj::Array<kj::String> devicesOf(uint worker, kj::Maybe<uint> workersBefore = nullptr) const;
 
   // The defaults depend on `kvstore`. Experiment::read() checks the rest against it.

@@ -31,7 +31,8 @@ kj::Maybe<kj::StringPtr> whyBitsDiffer(const Experiment& experiment);
 kj::StringPtr highestLevelOf(const Experiment& experiment);
 // Sets this process's level of instructions to the one that a run of the experiment would use on
 // this machine. For commands that have no coordinator to ask. Call it before the first program is
-// made. Does nothing if this machine does not support the level that the file names.
+// made. Does nothing if no device is a CPU, or if this machine does not support the level that the
+// file names.
 void useInstructionSetOf(const Experiment& experiment);
 
 // Returns a sentence for users whose experiment would probably run at least 1.5 times as fast in

@@ -1,4 +1,5 @@
-// runner/experiment/shown_experiment.h: experiments and their values for others than their owner.
+// runner/experiment/shown_experiment.h: shows experiments and their values to other people than
+// their owner.
 #pragma once
 
 #include <kj/string.h>
@@ -9,7 +10,7 @@ namespace runner {
 // without its query and its password, which may be secrets.
 kj::String withoutSecrets(kj::StringPtr resolved);
 
-// Returns a shortValue(), or a list, in the same way.
+// Does the same for one value: a shortValue(), or a list.
 kj::String withoutSecretsOfValue(kj::StringPtr value);
 
 }  // namespace runner

@@ -12,7 +12,7 @@ namespace runner {
 struct StartWeights {
   kj::String path;             // of a file of weights, or of the folder of a run
   configs::Span span;          // of `weights`
-  kj::Array<kj::String> skip;  // names of arrays that are not taken; `*` stands for any letters
+  kj::Array<kj::String> skip;  // names of arrays that are not taken; `*` matches any characters
   configs::Span skipSpan;
 
   // Reads the keys. Null if the file has no `weights`.

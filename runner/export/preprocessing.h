@@ -17,11 +17,11 @@ struct Preprocessing {
   io::ImageShape images;  // of the data set; all zero for a data set of the user's own images
   io::ImageShape view;    // what the network takes
   uint resizeShortSide;   // 0: not resized
-  // The crop, in pixels per side; 0: the whole image. With `centreCrop`, which is a share of the
-  // shorter side, a square of that size is resized to `crop`. Otherwise it is 0.
+  // The side of the cropped square, in pixels. 0: the whole image. If `centreCrop` is not 0, crops
+  // a square whose side is this share of the shorter side, and resizes it to `crop`.
   uint crop;
   double centreCrop;
-  // How far a crop may reach over the edge, and what is there.
+  // How many pixels beyond the edge a crop may reach, and what fills them.
   uint pad;
   io::Padding padMode;
   float padValue;

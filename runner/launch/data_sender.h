@@ -26,7 +26,7 @@ private:
   kj::Maybe<kj::ForkedPromise<void>> known;
 };
 
-// Copies them to one host.
+// Copies the packed records to one host.
 class DataSender {
 public:
   // `sent` is called with the number of bytes that the host has so far. It is not called if the

@@ -12,8 +12,8 @@ namespace runner {
 // manifest refers to the Secret with the job's secret and does not hold it.
 kj::String kubernetesManifest(const LoadedExperiment& loaded);
 
-// Returns a text for the user: only that manifest starts the run, and these are the commands for
-// it.
+// Returns a text for the user of `runner run`: the launcher starts nothing by itself, and these
+// commands apply the manifest and follow the run.
 kj::String kubernetesAdvice(const Experiment& experiment);
 
 }  // namespace runner

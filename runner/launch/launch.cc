@@ -94,7 +94,8 @@ void Launch::endSaving() {
 
 bool Launch::wasLost() const {
   KJ_IF_MAYBE(f, failure) {
-    // Whoever has not come the first time will not come the next time.
+    // A role that never joined would not join in another attempt either, unless the job has
+    // trained before.
     bool hasTrained = view.reportedStep() > 0;
     bool neverCame = f->rank == Failure::ABSENT || f->rank == Failure::COMMAND_ENDED;
     return f->rank != Failure::FAILED && (!neverCame || hasTrained);
@@ -137,7 +138,8 @@ void Launch::watch(WatchedGroup& member) {
       if (wasKilled && isTriedAgain(member, f->reason)) return;
       if (!mayGoOnWithout(member, *f)) return fail(kj::mv(*f));
       if (member.leaves) return end(member);
-      // The coordinator says whether the others continue. A worker that came too late just ends.
+      // The coordinator says whether the others continue. After the job has finished, the failure
+      // no longer matters.
       member.failure = kj::mv(*f);
       if (member.isLost) tasks->add(kj::evalLater([this, &member]() { replaceNow(member); }));
       if (!finished) return;
@@ -178,15 +180,17 @@ kj::Maybe<Launch::WatchedGroup&> Launch::workerOf(uint rank) {
 void Launch::replace(uint rank, bool left) {
   auto& member = KJ_ASSERT_NONNULL(workerOf(rank));
   if (member.leaves) {
-    // One that has not left by itself may be silent, and keep its place.
+    // A worker that was lost before it left may only be silent, and its process may still run.
     if (!left) takeDown(member);
     return;
   }
-  // Otherwise that was a process that the launcher could not reach, and has replaced.
+  // If the present process has not joined, the lost one was an earlier process of this rank, which
+  // the launcher could not reach and has replaced already.
   if (!member.hasJoined()) return;
   member.isLost = true;
   if (member.failure != nullptr) return replaceNow(member);
-  // The coordinator may notice the end of a process before the launcher does, which knows why.
+  // The coordinator may notice the end of a process before the launcher does, but only the launcher
+  // knows why it ended.
   tasks->add(timer.afterDelay(TELLS_CAUSE_WITHIN).then([this, &member]() { replaceNow(member); }));
 }
 
@@ -222,7 +226,7 @@ void Launch::startAgain(WatchedGroup& member) {
 void Launch::startWorker(uint rank) {
   KJ_IF_MAYBE(member, workerOf(rank)) {
     startAgain(*member);
-    // The one before has left because it was asked to.
+    // The process before it left because it was asked to, so this start is not another try.
     member->tries = 0;
     return;
   }
@@ -263,7 +267,7 @@ void Launch::adjustWorkers() {
     if (!stays(rank)) continue;
     auto& member = KJ_ASSERT_NONNULL(workerOf(rank));
     present--;
-    // One that is about to join is asked when it has joined.
+    // A worker that is about to join is asked to leave once it has joined.
     if (!member.hasJoined() || member.isLost) continue;
     member.leaves = true;
     member.process->requestLeave();

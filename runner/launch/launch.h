@@ -19,11 +19,14 @@ namespace runner {
 // One run. The launcher knows how to start roles. Everything else is here.
 class Launch: private kj::TaskSet::ErrorHandler {
 public:
-  // All arguments must outlive the launch. With cluster.on_loss = "continue", the job gets as many
-  // workers as the user wants: see wantedWorkers(). Without `folder`, it keeps those that it has.
-  // `repeatedSeats` is 0, or the job repeats the losses and joins of another run, which had that
-  // many ranks: see MemberPlan::seats(). Then a worker is started for each free rank of these, and
-  // the coordinator lets it join at the step at which a worker joined the other run.
+  // All arguments must outlive the launch. With cluster.on_loss = "continue" and launcher `local`,
+  // the job gets as many workers as the user wants: see wantedWorkers(). Without `folder`, it keeps
+  // its number of workers.
+  //
+  // If the job repeats the losses and joins of another run, `repeatedSeats` is the number of ranks
+  // that the other run had: see MemberPlan::seats(). Otherwise it is 0. The launch then starts a
+  // worker for each of these ranks that is free. The coordinator lets the worker join at the step
+  // at which a worker of this rank joined the other run.
   Launch(const Experiment& experiment, RunView& view, kj::Timer& timer, Launcher& launcher,
       kj::Maybe<const RunFolder&> folder = nullptr, uint repeatedSeats = 0);
 
@@ -52,7 +55,7 @@ private:
     bool isLost = false;           // the others continue without it
     bool leaves = false;           // it was asked to leave
     bool isExtra = false;          // the others train while it starts
-    uint tries = 0;                // how often it was started again since it was a member
+    uint tries = 0;                // how often it was started again since it was last a member
     kj::Duration started = 0 * kj::NANOSECONDS;      // by `running`
     kj::Maybe<kj::Duration> stoppedSince = nullptr;  // by `running`. Null after it has joined
 
@@ -70,8 +73,8 @@ private:
   void takeFinished();
   // Ends the process of a worker that is not needed any more.
   void takeDown(WatchedGroup& member);
-  // Puts another worker in the place of one that the others continue without. `left`: it has left
-  // on purpose.
+  // The others continue without worker `rank`. Starts another process in its place, unless the
+  // worker was asked to leave. `left`: it has left on purpose.
   void replace(uint rank, bool left);
   void replaceNow(WatchedGroup& member);
   // Starts another process for the same role.
@@ -119,7 +122,7 @@ private:
   kj::Own<kj::AsyncInputStream> events;
   rpc::RunningTime running;
   kj::Duration lastHeard = 0 * kj::NANOSECONDS;  // from the coordinator, by `running`
-  kj::String refused;                            // who was refused, as the coordinator told last
+  kj::String refused;                            // who was refused: the coordinator's last report
   kj::String address;                            // of the coordinator, once it listens
   bool allHaveJoined = false;                    // at some time
   bool finished = false;                         // the run has gone well

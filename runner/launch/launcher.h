@@ -38,8 +38,8 @@ struct PlacedRole {
   Role role;
   uint index;
   kj::String host;  // as the user calls it. Empty: this machine
-  // How many workers of the host use the GPUs before those of this one: see devicesAfter(). 0 on a
-  // host without slots.
+  // How many other workers of the host use GPUs with lower numbers: see devicesAfter(). 0 on a host
+  // without slots.
   uint workersBefore = 0;
 
   // Returns the name in messages: "worker 1", "worker 1 on node2".

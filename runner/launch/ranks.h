@@ -1,5 +1,5 @@
-// runner/launch/ranks.h: servers and workers as the ranks of one command, such as mpirun or srun.
-// Has the code that the launchers with such a command share.
+// runner/launch/ranks.h: servers and workers as the ranks of one command, such as mpirun or srun:
+// the common code of the launchers that use such a command.
 #pragma once
 
 #include <kj/map.h>
@@ -92,8 +92,9 @@ kj::Promise<void> answersInTime(
 // Returns the path of this program, under which all hosts must have it.
 kj::String ownPath();
 
-// Adds the words of the command that a rank runs on any host. `runner role` there finds its role by
-// its rank. The variables RUNNER_… of this process go with it.
+// Adds the words of the command that every rank runs. It is the same on all hosts, because
+// `runner role` finds its role by its rank. It passes this process's environment variables RUNNER_…
+// on to the ranks.
 void addCommandOfRank(kj::Vector<kj::String>& words, const LaunchedRun& run, const RankFiles& files,
     kj::StringPtr coordinator);
 

@@ -83,8 +83,8 @@ private:
   kj::Maybe<kj::Own<RankFiles>> files;
 };
 
-// Returns the lines of a script that request resources for runs. At a time, an allocation has only
-// one of these runs.
+// Returns the lines of a script that request resources for runs. An allocation holds only one of
+// these runs at a time.
 kj::String request(kj::ArrayPtr<const Experiment* const> runs) {
   uint tasks = 0, threads = 0;
   for (auto run: runs) {

@@ -50,7 +50,7 @@ void forgetSlurmJob(const RunFolder& folder);
 // Slurm's information about its job at the end, or null if Slurm no longer knows the job.
 kj::Maybe<kj::String> whySlurmEnded(const RunFolder& folder, const kj::Maybe<SlurmJob>& job);
 
-// Calls Slurm's commands. Nothing here calls them more than once per second.
+// Calls Slurm's commands. While it waits for the end of jobs, it asks at most once per second.
 class SlurmQueue {
 public:
   // `io` must outlive this object. Its port must capture child exits.

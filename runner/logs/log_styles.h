@@ -36,7 +36,7 @@ struct StepRow {
 
   // Whether the row has final figures instead of those of a batch. `loss` is tf_replica's
   // validation cross entropy (a sum over all records) or schlag's final cost. `accuracy` is
-  // schlag's on the test records.
+  // schlag's accuracy on the test records.
   bool end = false;
 };
 

@@ -23,7 +23,7 @@ public:
   explicit RoleLogs(const RunFolder& folder);
 
   // Continues the files in the folder, after removing a last line that a full disk has cut off.
-  // Without one of these calls, the end of the job is appended only to files that this object
+  // Without reopen() or restart(), the end of the job is appended only to files that this object
   // began.
   void reopen();
 

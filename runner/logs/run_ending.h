@@ -34,9 +34,9 @@ Outcome recordEnding(
 // has not finished, if there is no run, or if its events cannot be read.
 kj::Maybe<kj::String> recordedWeightsOf(const RunFolder& folder);
 
-// Removes the last event of a run that is resumed. Otherwise, if the new launch failed before the
-// coordinator had continued the events, the old last event would look like the end of the new
-// launch. Does nothing if the run has no last event. Throws with path and cause.
+// Removes the ending of a run that is resumed: its last event, if isLast(). Otherwise, if the new
+// launch failed before the coordinator had continued the events, the old ending would look like
+// that of the new launch. Throws with path and cause.
 void removeEnding(const RunFolder& folder);
 
 }  // namespace runner

@@ -93,8 +93,8 @@ void writeRunOrder(kj::StringPtr parent, kj::ArrayPtr<const kj::StringPtr> names
 // Throws if the folder cannot be read.
 kj::Vector<kj::String> writtenIn(const RunFolder& folder);
 
-// Renames the checkpoints and weights in `folder`, whose events do not say of which run they are,
-// so that a run that begins again there does not remove them. Returns a sentence about it; null if
+// For a folder whose events do not say which run is there: renames its checkpoints and weights, so
+// that a run that begins again there does not remove them. Returns a sentence for the user. Null if
 // there were none. Throws with path, cause and way out.
 kj::Maybe<kj::String> setResultsAside(const RunFolder& folder);
 

@@ -33,12 +33,13 @@ public:
   // The holder was interrupted, if a signal ends it: see runner/system/interrupts.h.
   void noteInterrupts() const;
 
-  // Until accept(), this process may still refuse to change the folder. If it ends before, the last
-  // two functions write again what the last holder had noted. This has no effect if nobody had the
-  // lock before, or if others wait for the exit code of this process (`isAwaited`), because it is
-  // in the run's own job of Slurm.
+  // Until accept(), this process may still refuse to change the folder. If it ends before accept(),
+  // noteExit() and noteInterrupts() restore the notes of the last holder instead. This has no
+  // effect if nobody had the lock before, or if others wait for the exit code of this process
+  // (`isAwaited`), because it is in the run's own job of Slurm.
   void mayRefuse(bool isAwaited) const;
-  // Begins the notes of this process anew.
+  // Ends the effect of mayRefuse(). The notes that this process has made so far are lost. Only
+  // noteInterrupts() stays in effect.
   void accept() const;
 
 private:
@@ -82,10 +83,10 @@ kj::String holderOf(const RunFolder& folder);
 // it ran in another job, or if the file system has locks. Ignores errors.
 void noteSlurmJobIsOver(const RunFolder& folder, kj::StringPtr job);
 
-// Takes a lock that makes the job of Slurm, to which the run in `folder` is being submitted, wait
-// in awaitSubmission() until the result is destroyed. Meanwhile the caller may keep the lock of the
-// run. Null if another process submits the run. An empty descriptor on a file system without locks,
-// where no job waits.
+// Takes a second lock, for a process that submits the run in `folder` to Slurm. Until the result is
+// destroyed, the new job waits in awaitSubmission(), and so the caller may keep the lock of the
+// run. Null if another process submits the run. On a file system without locks, the descriptor is
+// empty, and the job does not wait.
 kj::Maybe<kj::AutoCloseFd> lockSubmission(const RunFolder& folder);
 // Waits until nobody has that lock. Call it before signals are handled.
 void awaitSubmission(const RunFolder& folder);

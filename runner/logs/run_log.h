@@ -61,10 +61,10 @@ public:
   RunLog(const RunFolder& folder, const LogStyle& style, Tell tell,
       kj::Maybe<TensorBoard> board = nullptr, kj::Maybe<kj::Own<const LogAccess>> access = nullptr);
   // Continues the run in `folder` from the time when its events took `events_bytes`: later ones are
-  // removed. All other logs are cut as `logs` says, which extents() returned at that time. If they
-  // are not what they were, they are made anew from the events that stay, which takes long in a
-  // long run. Passes nothing to `tell` yet. The roles of the run must be gone. Throws if the events
-  // are shorter, or cannot be read or written.
+  // removed. Cuts all other logs to the lengths in `logs`, which extents() returned at that time.
+  // If `logs` is empty, or the logs are no longer as they were, makes all of them again from the
+  // events that stay. That takes long in a long run. Passes nothing to `tell` yet. The roles of the
+  // run must be gone. Throws if the events are shorter, or cannot be read or written.
   static RunLog resume(const RunFolder& folder, const LogStyle& style, Tell tell,
       kj::Maybe<TensorBoard> board, kj::Maybe<kj::Own<const LogAccess>> access,
       uint64_t events_bytes, const LogExtents& logs);

@@ -19,15 +19,15 @@ struct TopKFigure {
   double accuracy;
 };
 
-// One epoch over all workers. Sums are over workers, and means are weighted by images.
+// One epoch over all workers.
 struct EpochRecord {
   uint epoch = 0;            // from 1
   uint64_t step = 0;         // of the slowest worker, at the end of the epoch
   uint64_t globalStep = 0;   // updates, the largest number that a worker saw
   uint workers = 0;          // how many workers have reported the epoch
   uint64_t images = 0;       // that all workers trained on
-  double trainLoss = 0;      // mean
-  double trainAccuracy = 0;  // mean
+  double trainLoss = 0;      // mean over images
+  double trainAccuracy = 0;  // mean over images
   double epoch_s = 0;        // mean over workers
   double images_per_s = 0;   // of the whole job: the sum over workers
   VerbTimes verbs;           // means over workers, over the whole epoch
@@ -126,8 +126,8 @@ struct RunRecord {
   uint64_t parameters = 0;
   uint64_t steps = 0;
   uint64_t globalBatchSize = 0;
-  // Until the end of an epoch, the run had other numbers of workers or servers. The members above
-  // hold the newest numbers.
+  // A change of the numbers of workers or servers at the end of epoch `epoch`, by --resume. The
+  // members above hold the newest numbers.
   struct Resize {
     uint epoch;
     uint workersBefore, workers;
@@ -139,7 +139,7 @@ struct RunRecord {
   // The epoch whose weights are in best.safetensors, and the accuracy of its validation. Null
   // without checkpoint.keep_best.
   kj::Maybe<Best> best;
-  kj::Maybe<Best> averaged;          // the last epoch, and the accuracy of ema.safetensors. Or null
+  kj::Maybe<Best> averaged;          // last epoch, accuracy of ema.safetensors. Null without it
   kj::Maybe<kj::String> endedEarly;  // why the run ended before its last epoch, by train.early_stop
   uint64_t unsaved = 0;    // checkpoints, or files of the best weights, that could not be written
   kj::String unsavedText;  // the last one, and why

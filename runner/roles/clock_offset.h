@@ -7,8 +7,8 @@ namespace runner {
 
 // Add the offset to times of this machine's monotonic clock to get those of another machine's
 // clock. Each answer to a question has the other machine's time, which was read at some moment
-// between question and answer. The quickest of many answers gives the best estimate. Its middle is
-// wrong by at most half of its duration (Cristian 1989).
+// between question and answer. The estimate assumes that it was read halfway between the two. The
+// error is at most half of the round-trip time, so the quickest answer counts (Cristian 1989).
 class ClockOffset {
 public:
   // Takes an answer: the question was sent at `asked`, and the answer `other` arrived at `heard`.

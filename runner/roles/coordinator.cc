@@ -278,8 +278,8 @@ void Job::closeMeeting() {
   if (point == MeetingPoint::VALIDATED) return endMeeting();
   // All members have contributed. A worker that is lost from now on is lost in the next epoch.
   if (point == MeetingPoint::TRAINED) epochsTrained = epoch;
-  // After that, every worker in the meeting is a member, for the servers and in the events of a
-  // checkpoint.
+  // When no change of the members is pending, the servers and the events agree that every worker in
+  // the meeting is a member.
   tasks->add(whenSettled([this, point, epoch, step]() -> kj::Promise<void> {
     switch (point) {
       case MeetingPoint::SAVED:

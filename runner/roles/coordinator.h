@@ -202,9 +202,11 @@ private:
   // dropped it.
   void sessionGone(Seat& seat, uint session);
 
-  // In coordinator_members.cc: the job continues without lost workers, and takes new ones. A role
-  // was lost. `reason` is for the user. Continues without the role, or ends the job. With `left`,
-  // it has left on purpose.
+  // The next functions are in coordinator_members.cc: the job continues without lost workers, and
+  // takes new ones.
+
+  // A role was lost. `reason` is for the user. Continues without the role, or ends the job. With
+  // `left`, the role has left on purpose.
   void lose(Seat& seat, kj::String reason, kj::Exception::Type type, bool left = false);
   // A worker leaves between two steps, after all its pushes were answered. Resolves when the job
   // continues without it.
@@ -227,11 +229,12 @@ private:
   kj::Promise<void> goOnWithout(uint rank, uint epoch, bool left);
   // Tells the servers to close rounds without this worker.
   kj::Promise<void> tellServersToLeave(uint rank);
-  // Before the job starts: tells the servers for which ranks no round waits.
+  // Before the job starts: tells the servers which ranks are not members, so that no round waits
+  // for them.
   kj::Promise<void> leaveOutsiders();
   // Tells all workers but those that enter now how the members have changed.
   kj::Promise<void> tellMembers();
-  // Sends every server a call that `make` fills in, and resolves when all have answered.
+  // Makes `call` for every server, and resolves when all have answered.
   kj::Promise<void> tellServers(kj::Function<kj::Promise<void>(Member::Client&)> call);
   // A worker is ready to become a member. Resolves when it can fetch its initial state.
   kj::Promise<void> enter(Seat& seat);
@@ -251,7 +254,8 @@ private:
   void serveNewcomers();
   void reportChange(const io::MemberChange& change, uint epoch,
       kj::ArrayPtr<const rpc::SliceId> held = nullptr, bool left = false);
-  // Returns the part of the checkpoint, or of the first member, with which a role begins.
+  // Writes to `results` a piece of the state with which a role begins: of its part of the
+  // checkpoint, or for a newcomer, of the part that the first member has sent.
   void readSaved(
       Seat& seat, PartName name, uint64_t offset, Session::SavedPartResults::Builder results);
 

@@ -18,8 +18,8 @@ struct CoordinatorCall {
 };
 
 // Connects to options.coordinator, or to the address in the folder (see address_file.h), and proves
-// to be `own`. A role without a launcher may be started before its coordinator. It says once on
-// stderr that it waits, and tries again until `running` has reached `limit`. Rejects with
+// the identity `own`. A role without a launcher may be started before its coordinator. It says once
+// on stderr that it waits, and tries again until `running` has reached `limit`. Rejects with
 // DISCONNECTED if the coordinator cannot be reached. Rejects, and says what to do, if something
 // else answers, if the secrets differ, or if only one end uses TLS. Has no time-out for an answer.
 // All arguments must outlive the promise.

@@ -12,8 +12,8 @@ namespace runner {
 
 namespace {
 
-// A role joins much sooner after it has received its index. A role that has not joined by then was
-// killed.
+// A role that has received its index joins much sooner. If it has not joined by then, it counts as
+// killed, and another role may get the index.
 constexpr auto JOINS_WITHIN = 10 * kj::SECONDS;
 // How many of the refused connections messages name.
 constexpr size_t REFUSALS_TOLD = 3;

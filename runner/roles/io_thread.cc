@@ -58,7 +58,7 @@ public:
         return kj::mv(paf.promise);
       }
     }
-    // The coordinator has changed its mind meanwhile.
+    // The coordinator has withdrawn its request meanwhile.
     return false;
   }
 

@@ -68,7 +68,8 @@ public:
   // Sends this worker's state at `step`, or the best weights, to the coordinator while the caller
   // continues. Everything arrives in order, and before finish().
   void send(uint64_t step, Part kind, SavedPart part);
-  // Waits until everything passed to send() has arrived. Another worker may begin with it.
+  // Waits until everything passed to send() has arrived. Call it before this worker leaves: another
+  // worker may begin with the state that it has sent.
   void awaitSent();
   // Leaves the job between two steps, when all pushes were answered. Returns when the other workers
   // continue, or when the job has ended because they cannot. The caller then ends the process.
@@ -79,7 +80,8 @@ public:
   // Returns Membership::clockAhead().
   kj::Duration clockAhead();
   // Tells the coordinator that this worker has finished. Rank 0 passes the weights, the others
-  // nothing. Returns when the whole job is over. Do not use the store after that.
+  // nothing. With cluster.on_loss = "continue", every worker passes them. Returns when the whole
+  // job is over. Do not use the store after that.
   void finish(kj::ArrayPtr<const float> parameters, kj::ArrayPtr<const float> statistics);
 
 private:

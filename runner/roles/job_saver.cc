@@ -15,7 +15,7 @@ namespace runner {
 
 namespace {
 
-// How many times the workers are asked to stop. Each request names a later step.
+// How many times the workers are asked again to stop. Each request names a later step.
 constexpr uint ATTEMPTS = 8;
 
 // The answers to stopAt() from the workers that have not been lost.

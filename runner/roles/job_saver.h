@@ -57,9 +57,9 @@ public:
   void stopAtNextEpoch() { nextEpoch = true; }
 
   // Asks the workers to stop soon. At least one of them has made `furthest` steps. Resolves when
-  // they have agreed to stop, when it is known that this epoch is too short, or when a worker has
-  // not begun. Before the first step of a worker there is nothing to save. A worker that is lost
-  // meanwhile (its calls reject with DISCONNECTED) need not agree.
+  // they have agreed to stop, or when the attempt is given up: the epoch is too short, a worker has
+  // not made its first step, or a worker has passed every step that was asked for. A worker that is
+  // lost meanwhile (its calls reject with DISCONNECTED) need not agree.
   kj::Promise<void> ask(kj::Array<Member::Client> workers, uint64_t furthest);
 
   // All workers, `ranks`, have stopped at `point`. Resolves when they may continue: when `shards`,
@@ -80,7 +80,8 @@ public:
   bool gathers(uint64_t step) const;
   // Resolves when no checkpoint is gathered or written.
   kj::Promise<void> whenIdle();
-  // The same for a checkpoint whose parts have all arrived. One that lacks parts does not count.
+  // Resolves when the checkpoint that is being written is on disk, or could not be written.
+  // Resolves immediately if there is none, or if a checkpoint still lacks parts.
   kj::Promise<void> whenWritten();
 
 private:

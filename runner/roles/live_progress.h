@@ -27,7 +27,7 @@ struct LiveProgress {
 
 // While it lives, the compute thread waits for its processor, its devices and its files, but for no
 // other role. The work consists of one or more pieces. A worker whose piece lasts
-// cluster.stall_timeout_s counts as lost, because something hangs. One at a time.
+// cluster.stall_timeout_s counts as lost, because something hangs. At most one object per worker.
 class OwnWork {
 public:
   // `progress` must outlive it.

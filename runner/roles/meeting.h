@@ -56,7 +56,8 @@ public:
   MeetingOutcome outcomeOf(uint rank) const;
   // Whether all workers meet at this point again.
   bool repeats() const { return result.again; }
-  // Returns the sum of all contributions, which no worker needs. Valid until the next meeting.
+  // Returns the sum of the confusion matrices in all contributions. It is not in outcomeOf(),
+  // because no worker needs it. Valid until the next meeting.
   kj::ArrayPtr<const nn::ConfusionCell> confusion() const { return cells; }
   // Tells the workers to stop before their next step. Call it before end().
   void stopNext() { result.stopsNext = true; }

@@ -31,8 +31,8 @@ public:
   // is not below `seats`.
   MemberPlan(const RunFolder& folder, uint seats);
 
-  // Returns how many losses and joins a run of `epochs` repeats: those in its epochs. A worker that
-  // was lost after its last epoch had done all its steps.
+  // Returns how many losses and joins a run of `epochs` epochs repeats: those in its epochs. A loss
+  // after its last epoch does not count, because the worker had made all its steps.
   size_t changes(uint epochs) const;
   // Returns how many ranks the run had, if it began with `workers`.
   uint seats(uint workers) const;

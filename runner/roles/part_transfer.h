@@ -48,8 +48,8 @@ kj::Promise<kj::Array<kj::byte>> fetchPart(Session::Client session, PartName nam
 // Writes to `results` the piece of the file at `path` that begins at `offset`. Throws with path and
 // cause.
 void readPiece(kj::StringPtr path, uint64_t offset, Session::SavedPartResults::Builder results);
-// Does the same for a part in memory, whose `pieces` follow each other. Returns whether it was the
-// last piece for `results`.
+// Does the same for a part in memory, which consists of `pieces`. Returns whether this was the last
+// piece of the part that a role has to fetch.
 bool copyPiece(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces, uint64_t offset,
     Session::SavedPartResults::Builder results);
 

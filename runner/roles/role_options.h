@@ -39,7 +39,7 @@ constexpr kj::StringPtr LOST_ROLE_LINE = "a role was lost"_kj;
 constexpr kj::StringPtr COORDINATOR_GONE = " is gone; see there why the job has ended"_kj;
 
 // The signal by which a launcher asks the coordinator to save the run now. The coordinator's
-// process captures it before it has a second thread, which the signal would end.
+// process captures it before it starts a second thread. Otherwise the signal would end the process.
 constexpr int SAVE_SIGNAL = SIGUSR2;
 
 // A job that is interrupted gets this time to be saved.
@@ -81,7 +81,8 @@ struct RoleOptions {
   kj::Maybe<CopiedData> data = nullptr;
   // The signals that end a server or worker, which the process has captured. The role then tells
   // the coordinator and ends its process with exit code INTERRUPTED. A worker with a launcher
-  // leaves the job between two steps. Empty: the role does not handle signals.
+  // leaves the job between two steps. So does one without, at SIGTERM, if cluster.on_loss is
+  // "continue". Empty: the role does not handle signals.
   kj::Array<int> signals = nullptr;
   // Ends the process of a worker whose compute thread hangs, when the job is over for this worker.
   // `failure` says why it is over. Null: the launcher ends the process, or other roles share it.

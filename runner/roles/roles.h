@@ -10,9 +10,9 @@
 
 namespace runner {
 
-// ListeningCoordinator::run() and these functions run a role to its end on the calling thread. They
-// return if the job ended well. Otherwise they throw with the role, the cause and what to do. The
-// type of the exception is DISCONNECTED if the cause is that another role was lost.
+// ListeningCoordinator::run() and the run functions below run a role to its end on the calling
+// thread. They return if the job ended well. Otherwise they throw with the role, the cause and what
+// to do. The exception's type is DISCONNECTED if the cause is that another role was lost.
 
 // A coordinator that listens, and whose run has no folder yet. Lives on one thread.
 class ListeningCoordinator {

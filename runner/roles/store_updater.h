@@ -29,8 +29,8 @@ public:
   double learningRate(uint64_t round) const;
   // Returns the length of the run in updates of each parameter.
   const nn::RunLength& runLength() const { return run; }
-  // Returns the same updates for a worker that exchanges nothing, value by value. Null if the
-  // worker exchanges something, or if an optimizer needs whole keys.
+  // Returns the same updates as rules for single values, for a worker that exchanges nothing. Null
+  // if the worker exchanges gradients or values, or if an optimizer needs whole keys.
   kj::Maybe<nn::ValueRules> byValue() const;
   // Returns the number by which a push's sum is divided before the optimizer uses it. 1 for a
   // summed loss.

@@ -17,7 +17,8 @@ namespace runner {
 // The text with which a trace of joinTraces() begins.
 constexpr kj::StringPtr TRACE_BEGIN = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"_kj;
 
-// Reads `7-99`, `7-`, `-99` or `7`. Null for any other text, or if the end is before the beginning.
+// Reads `7-99`, `7-`, `-99`, `7`, or `-` for all steps. Null for any other text, or if the end is
+// before the beginning.
 kj::Maybe<rpc::TraceSteps> parseTraceSteps(kj::StringPtr text);
 // Returns the text that parseTraceSteps() reads as `steps`.
 kj::String traceStepsText(const rpc::TraceSteps& steps);
@@ -27,8 +28,8 @@ kj::String traceStepsText(const rpc::TraceSteps& steps);
 kj::Maybe<kj::String> whyNoTrace(
     const rpc::TraceSteps& steps, uint64_t made, kj::StringPtr path, kj::StringPtr option);
 
-// Returns the step that each push of a worker ends, if that is not the number of the push: see
-// rpc::StepsOfPushes.
+// Returns for each push of a worker the number of the last step that it is about: see
+// rpc::StepsOfPushes. Empty if that is the number of the push, because every step pushes.
 kj::Array<uint64_t> stepsOfPushes(const Experiment& experiment, const ModelFacts& facts);
 
 // Returns the memory for the role's recording. Null if the role does not record.

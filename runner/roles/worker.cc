@@ -197,9 +197,9 @@ private:
     bestWeights.visitState(visitor);
   }
 
-  // Whether this worker sends the coordinator its parameters. All workers have the same, and the
-  // first member sends them. In a job that continues without lost workers, any worker may be the
-  // first.
+  // Whether this worker sends its parameters to the coordinator. All workers have the same ones, so
+  // rank 0 sends them. In a job that continues without lost workers, rank 0 may be missing, so
+  // every worker sends them.
   bool sendsParameters() const { return parts.rank == 0 || experiment.cluster.onLoss->continues; }
 
   // Forgets the donor's own sums, times and residuals, after a newcomer has restored the state of
@@ -384,7 +384,7 @@ private:
       }
     } while (takesOver(epoch));
     steps.fetchSums();
-    // In such modes the workers have already rested.
+    // In modes that change members at ends of epochs, takesOver() has already rested.
     if (!experiment.changesAtEpochEnds()) steps.rest();
     leaveIfPlanned(epoch);
     reports.trained(epoch, state.step - begin, epochTime.elapsed_s());
@@ -484,11 +484,11 @@ private:
   const kj::Maybe<const OneThread&> oneThread;
   uint64_t firstStep = 0;      // of this process
   kj::Array<kj::byte>& saved;  // the saved state of this worker, if the run is resumed
-  const bool enters;           // whether that is the state of another worker
+  const bool enters;           // whether `saved` is the state of another worker
   kj::Maybe<kj::Own<const io::Division>> ownDivision;
   kj::Maybe<const io::Division&> division;  // null: the members have not changed
   uint64_t epochEnd = 0;                    // the first step after the present epoch
-  uint64_t stretchEnd = 0;                  // not after it: see setEnd()
+  uint64_t stretchEnd = 0;                  // at most `epochEnd`: see setEnd()
   TrainingState state;
   TrainingSteps steps;
   BestEpoch best;

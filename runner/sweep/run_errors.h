@@ -12,11 +12,13 @@ public:
   // `settings` must stay at their address until tell(). They are empty without a sweep.
   void add(kj::ArrayPtr<const Setting> settings, configs::Diagnostics errors);
 
-  // Adds every error to `all` once. If only some runs have an error, it comes from their settings.
-  // The message then says how many runs have the error, and names the first of them. This is not
-  // necessary if the error is reported at the place of a setting, and all runs with this setting
-  // have it, or if the message itself names the only wrong value of a range. All values of a range
-  // are at one place in the file. Therefore, errors there that differ only in numbers count as one.
+  // Adds every error to `all` once. All values of a range have the same place in the file. Errors
+  // there that differ only in numbers therefore count as one error.
+  //
+  // If only some runs have an error, the message also says how many, and names the first of them.
+  // It does not if the error already shows which runs these are: all runs with the setting at the
+  // error's place, or all runs with the value that the message names. Errors that differ in numbers
+  // always get this addition, because only the first message is shown.
   void tell(kj::ArrayPtr<const kj::String> shortKeys, configs::Diagnostics& all) const;
 
 private:

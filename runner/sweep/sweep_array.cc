@@ -113,7 +113,8 @@ void SweepArray::sort(size_t index, kj::ArrayPtr<const SlurmJob> queued) {
   KJ_IF_MAYBE(lock, lockOf(folder)) {
     HeldRunFolder held({kj::str(folder.path)}, kj::mv(*lock));
     folders.prepare(held, index);
-    // The task would take the job of an earlier submission for another one that works on its run.
+    // Otherwise the task would find the job of an earlier submission noted here, and conclude that
+    // another job works on its run.
     forgetSlurmJob(held.folder);
     toSubmit.add(index);
   } else {

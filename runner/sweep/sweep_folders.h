@@ -16,7 +16,7 @@ public:
   // Runs are in folders below `runs`. Both must outlive this object.
   SweepFolders(const LoadedRuns& all, kj::StringPtr runs): all(all), runs(runs) {}
 
-  // Returns the folder that has those of all runs.
+  // Returns the path of the folder that contains the folders of all runs.
   kj::String parent() const;
   const Experiment& experimentOf(size_t index) const;
   RunFolder folderOf(size_t index) const;

@@ -279,7 +279,7 @@ kj::Promise<RunRecord> SweepLaunch::start(size_t index) {
 
 RunRecord SweepLaunch::recordOf(const Running& running, Outcome& outcome) {
   auto& folder = running.held.folder;
-  // Applies whatever the end of the run was: it came after the decision to stop.
+  // The decision to stop counts, however the run then ended, because it came first.
   KJ_IF_MAYBE(stop, running.stop) {
     recordStop(running.held, running.sweep.all.runs[running.index].loaded, *stop);
     return readRunRecord(folder.path);

@@ -31,8 +31,10 @@ public:
   // Skips runs that have finished, runs the others, and resolves to the records of all runs, in the
   // order of the list. A run that fails does not end others.
   //
-  // If another process runs a run, or tries it again after it failed here, this process leaves it
-  // alone and reads its record at the end. The record then says how it ended, or RUNNING.
+  // If another process works on a run, this process does the other runs first. It then reads the
+  // record of that run, or runs it if the other process has released it unfinished. The record says
+  // RUNNING if the other process still works on it. If another process tries a run again that
+  // failed here, the record says that the run has finished, or RUNNING.
   //
   // Runs that an earlier call has begun continue from their newest checkpoints. Dropping the
   // promise takes the running runs down. Call once. The promise must be dropped before this object.

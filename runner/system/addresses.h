@@ -29,8 +29,9 @@ kj::Maybe<kj::String> whyNotOwn(kj::StringPtr address);
 // Returns the address at which a role of this machine must listen so that roles that connect to
 // `host` reach it. It has brackets if it is IPv6. Some distributions give a machine's own name the
 // address 127.0.1.1, which no other host reaches. The role then listens at the machine's only
-// address that is not a loopback address. With `isOneHost`, a loopback address is enough. Throws if
-// this machine cannot resolve `host`, or if it does not have exactly one such address.
+// address that is not a loopback address. A loopback address is enough with `isOneHost`, or if
+// `host` is localhost or a loopback address. Throws if this machine cannot resolve `host`. Also
+// throws if a loopback address is not enough, and this machine does not have exactly one other.
 kj::String ownAddressOf(kj::StringPtr host, bool isOneHost);
 
 // Does the same with given facts: the addresses of `host`, and those of this machine's network
@@ -39,9 +40,9 @@ kj::String chooseAddress(kj::StringPtr host, bool isOneHost,
     kj::ArrayPtr<const kj::String> resolved, kj::ArrayPtr<const kj::String> interfaces);
 
 // Returns the address of this machine, with brackets if it is IPv6, from which it sends to all
-// `hosts`. It is 127.0.0.1 if all of them are this machine. Ignores host names that only ssh knows.
-// Looks up names, which may take seconds. Throws if no name is known, or if this machine has
-// another address towards another host.
+// `hosts`. It is 127.0.0.1 if all of them are this machine. Ignores names that only ssh knows,
+// unless no other host is left. Looks up names, which may take seconds. Throws if it finds no
+// address, or if this machine reaches two hosts from different addresses.
 kj::String addressTowards(kj::ArrayPtr<const kj::StringPtr> hosts);
 
 }  // namespace runner

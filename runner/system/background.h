@@ -12,9 +12,9 @@ namespace runner {
 class Background {
 public:
   // Returns in the new process only. Messages go to the terminal until ready(). The old process
-  // waits. After ready(), it calls `begun` with the number of the new process, and ends with what
-  // that returns. If the new process ends before ready(), the old one ends with its exit code. Call
-  // it while there is one thread, and before there is an event loop.
+  // waits. After ready(), the old process calls `begun` with the pid of the new one, and exits with
+  // the code that `begun` returns. If the new process ends before ready(), the old one exits with
+  // its exit code. Construct it while there is one thread, and before there is an event loop.
   explicit Background(kj::FunctionParam<int(pid_t pid)> begun);
   KJ_DISALLOW_COPY(Background);
 

@@ -53,8 +53,8 @@ sigset_t blockSignals(const sigset_t& signals) {
   return before;
 }
 
-// Runs in the child, which begins with all signals blocked, because none may reach the launcher's
-// handlers here: they would speak in the launcher's name. Nothing here may allocate.
+// Runs in the child, which begins with all signals blocked. Otherwise a signal could run one of the
+// launcher's handlers here, which would print the launcher's messages. Nothing here may allocate.
 [[noreturn]] void becomeProgram(pid_t launcher, const char* program, int input, int output,
     int errors, char* const* arguments) {
   ::setpgid(0, 0);

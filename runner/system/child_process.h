@@ -17,10 +17,10 @@ using kj::uint;
 class ChildProcess {
 public:
   // Starts `program`, which is looked up in PATH, or this very program if it is null. The first of
-  // `arguments` is the program's name. Writes `firstLine` to its standard input. `name` is its name
-  // in messages ("worker 1"). `port` must capture child exits. Throws if the system cannot start a
-  // process. If the program does not exist, the child says so in a line that begins with "error: ",
-  // and ends with exit code 127.
+  // `arguments` is the program's name. Writes `firstLine`, which must fit into a pipe's buffer, to
+  // the child's standard input. `name` is what messages call the child ("worker 1"). `port` must
+  // capture child exits. Throws if the system cannot start a process. If the program does not
+  // exist, the child says so in a line that begins with "error: ", and ends with exit code 127.
   ChildProcess(kj::StringPtr name, kj::Maybe<kj::StringPtr> program,
       kj::ArrayPtr<const kj::String> arguments, kj::StringPtr firstLine,
       kj::LowLevelAsyncIoProvider& io, kj::UnixEventPort& port);
@@ -35,7 +35,8 @@ public:
   kj::Own<kj::AsyncInputStream> output;
   kj::Own<kj::AsyncInputStream> errors;
 
-  // Resolves to the status of wait() when the child has ended. Call once.
+  // Resolves to the status of wait() when the child has ended. Call once, and drop the promise
+  // before this object.
   kj::Promise<int> ended();
   // Sends SIGTERM to the child's group, and waits until the child has ended or `grace` has passed.
   // Then kills the processes of this machine that the child had started, whatever their group.

@@ -17,7 +17,8 @@ class CommandLine final: public kj::ProcessContext {
 public:
   explicit CommandLine(kj::StringPtr programName): programName(programName) {}
 
-  // Ends the process with `code`. If output of print() was lost, RUN_FAILED replaces OK.
+  // Ends the process with `code`. If output of print() was lost, RUN_FAILED replaces OK and MISSED,
+  // unless the only reason is that the reader of a pipe has ended.
   [[noreturn]] void endWith(ExitCode code);
 
   // Calls `take` with the exit code right before the process ends, unless a signal ends it (see

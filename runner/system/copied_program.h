@@ -16,7 +16,7 @@ public:
 
   // Whether the files of the copy are unchanged since they were copied.
   bool isUnchanged() const;
-  // Marks the copy as in use. Call it more often than every UNUSED_DAYS.
+  // Marks the copy as in use. Call it again before UNUSED_DAYS have passed.
   void noteUse() const;
   // Removes other and incomplete copies beside it that nobody has used for UNUSED_DAYS. Ignores
   // files that cannot be removed.

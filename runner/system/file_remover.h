@@ -8,9 +8,9 @@
 
 namespace runner {
 
-// Removes files when it is destroyed, and also if `kill -9` ends this process before. A separate
-// child process waits for that. Nothing removes the files if that child is killed first, or if the
-// machine goes down.
+// Removes files in its destructor. If `kill -9` ends this process before that, a child process
+// removes them. Nothing removes the files if that child is killed first, or if the machine goes
+// down.
 class FileRemover {
 public:
   // The files need not exist yet. `paths` must be absolute, or the current folder must not change.

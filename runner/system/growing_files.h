@@ -13,7 +13,7 @@ namespace runner {
 struct FileExtent {
   kj::String name;  // its path below the folder that it belongs to
   uint64_t bytes;
-  uint32_t crc32 = 0;  // of these bytes. 0 as well if it was not computed yet
+  uint32_t crc32 = 0;  // of these bytes. Also 0 if it has not been computed
 };
 
 // Returns the bytes of the file `name` in `extents`. 0 if `extents` does not have the file.

@@ -26,6 +26,7 @@ bool isInterrupted();
 // at the end of the file or, if `replaces`, in place of its content. `fd` and the memory of `text`
 // must stay valid until then, or until the next call. Writes nothing if `fd` is -1.
 void writeAtInterrupt(int fd, kj::StringPtr text, bool replaces = false);
+// Ends this process as a signal of endAtInterrupt() does.
 [[noreturn]] void endInterrupted();
 
 }  // namespace runner

@@ -17,7 +17,7 @@ class OutputWriter;
 void writeOutput(int fd, kj::String text, std::atomic<int>& error);
 
 // Writes all of `text` in the same way. Ignores errors, because nobody is left who could be told.
-// Without an OutputThread, gives up if nobody reads and isInterrupted() becomes true.
+// Like writeOutput(), gives up if nobody reads and isInterrupted() is true.
 void writeQuietly(int fd, kj::String text);
 // Writes `line` and a newline in the same way. Control characters are shown as configs::printable()
 // shows them, because a line may contain names from any source.
@@ -33,11 +33,11 @@ bool isOutputBehind();
 // INTERRUPTED, whatever it did before.
 void finishOutput(bool isInterrupted = false);
 
-// While this object lives, a thread of its own does the writing of the functions above, in the
-// order of their calls. The caller then waits for nobody who does not read:
-// a terminal that is stopped (Ctrl-S), or a pipe to a pager. An event loop that must answer other
-// processes and signals needs this. At most 64 MiB wait to be written. After that the caller waits,
-// because no output is lost. At most one object per process.
+// While this object lives, a separate thread writes the output of the functions above, in the order
+// of their calls. The callers then need not wait for a slow reader, such as a terminal that is
+// stopped (Ctrl-S) or a pager. An event loop that must answer other processes and signals needs
+// this. A caller waits only while 64 MiB are not written yet, because no output may be lost. At
+// most one object per process.
 class OutputThread {
 public:
   OutputThread();

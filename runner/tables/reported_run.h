@@ -15,8 +15,8 @@
 namespace runner {
 
 // A run for tables and reports. reportedRun() and readReportedRun() fill in everything but the
-// settings, the table, the confusion, and the verdicts: see tellApart(), readTable(),
-// readConfusion() and judgeAll().
+// settings, the table, the confusion matrix, the names of the classes, and the verdicts: see
+// tellApart(), readTable(), readConfusion() and judgeAll().
 struct ReportedRun {
   RunRecord record;
   kj::String label;  // distinguishes the run from the others
@@ -41,8 +41,8 @@ struct ReportedRun {
   kj::Vector<kj::String> unread;
 };
 
-// Reads all files of the run in `folder`, except its table. Throws as readRunRecord() does. If this
-// program no longer understands the folder's experiment.toml, adds that to `unread`.
+// Reads the events and the experiment.toml of the run in `folder`. Throws as readRunRecord() does.
+// If this program no longer understands the experiment.toml, adds that to `unread`.
 ReportedRun readReportedRun(kj::StringPtr folder, kj::StringPtr label);
 
 // Does the same for a run whose record is in memory, and which may not have a folder yet.
@@ -110,8 +110,8 @@ kj::Maybe<double> meanImages_per_s(const RunRecord& record);
 
 // Returns the time of a step by verbs, as means over the same epochs. Null without steps.
 kj::Maybe<VerbTimes> meanStep(const RunRecord& record);
-// Returns a sentence for users whose workers wait for records for at least a tenth of these steps,
-// and for at least ten seconds.
+// Returns a sentence for users whose workers waited for records during at least a tenth of the time
+// of these steps, and for at least ten seconds (means over workers). Otherwise null.
 kj::Maybe<kj::String> readerHint(const RunRecord& record);
 // Returns a sentence for users whose network has learned nothing in two epochs or more: its loss
 // and its accuracy are no better than those of guessing among `classes` classes. Otherwise null.

@@ -14,8 +14,8 @@ struct StepTable {
   kj::Array<StepRow> rows;
 };
 
-// Returns at most `rowsMax` of the rows (at least two), evenly spaced from the first to the last,
-// and the final rows.
+// Returns at most `rowsMax` of the rows about batches, evenly spaced from the first to the last.
+// Adds all final rows: see StepRow::end. `rowsMax` must be at least 2.
 StepTable thinned(const StepTable& table, uint rowsMax);
 
 // Returns the columns step, global step, loss, accuracy and s/batch. Missing figures have empty

@@ -26,10 +26,10 @@ kj::Array<kj::String> shortenedNames(kj::ArrayPtr<const kj::StringPtr> names, ui
 kj::String wrapped(kj::StringPtr text, uint columns);
 
 // Fits a line of parts with two spaces between them, such as progressText() makes, into `columns`
-// columns. If the line is too long, a name that ends at the first `: ` is shortened first. It takes
-// at most half of the columns, or all that a single part leaves. Then whole parts are left out: the
-// last but one, then those before it, then the last. If the first part is still too long,
-// shortened() shortens it.
+// columns. If the line is too long, first shortens the name at its beginning, which ends at `: `,
+// to half of the columns. If the line has only one part, the name may take all columns that the
+// rest of this part leaves. Then leaves out whole parts: the last but one, then those before it,
+// then the last. If the first part is still too long, shortened() shortens it.
 kj::String fitted(kj::StringPtr line, uint columns);
 
 }  // namespace runner

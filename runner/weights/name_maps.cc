@@ -14,7 +14,7 @@ enum class System { TORCH, MXNET };
 
 // The name that another system has for a layer of ours. In `ours`, `#` stands for a number and `*`
 // for any letters. In `theirs`, each one stands for the same letters again, in the same order.
-// There, `%` is a number less 1, and `$` the number of classes.
+// There, `%` is the matched number minus 1, and `$` the number of classes.
 struct Row {
   System system;
   kj::StringPtr ours;

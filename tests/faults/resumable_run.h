@@ -38,8 +38,8 @@ public:
   const kj::String folder;  // of its first run
   kj::String read(kj::StringPtr name) const { return readFile(kj::str(folder, "/", name)); }
 
-  // Returns the events of the run, without times, by role and then in their order. Without those
-  // that say that it was saved or continued.
+  // Returns the events of the run without times, role by role, in their order. Leaves out the
+  // events that say that the run was saved or continued.
   kj::String events() const;
   // Returns the sorted lines of log.txt, without figures of speed and time.
   kj::String log() const;

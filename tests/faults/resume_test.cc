@@ -554,7 +554,7 @@ TEST_CASE("schlag: the total time of a resumed run counts from its first start")
   kj::StringPtr total = strstr(log.cStr(), "Total Time: ");
   auto line = kj::str(total.slice(0, KJ_ASSERT_NONNULL(total.findFirst('\n'))), "\n");
   CHECK(contains(ended.output, line));
-  // A time that counted from the second start would fall there.
+  // If the second start counted its time from 0, the training time would fall there.
   double training_s = 0;
   runner::eachEvent({kj::str(run.folder)}, [&](runner::Event::Reader event) {
     if (event.getRole() != runner::Role::WORKER || event.getIndex() != 0) return;
@@ -609,8 +609,9 @@ TEST_CASE(
     "while a run is submitted to Slurm, its job may begin, and nobody else works on the run") {
   kj::StringPtr slurm[] = {"cluster.launcher=slurm"};
   ResumableRun run(slurm);
-  // In place of Slurm's own commands. Before `sbatch` ends, a job begins if there is a FIFO for its
-  // output: that of the run, or another one. Other commands want to submit the run, or to train it.
+  // These scripts replace Slurm's own commands. Before `sbatch` ends, two other commands try to
+  // submit and to train the run. If there is a FIFO, `sbatch` also starts job $JOB, which writes
+  // its output to the FIFO. The job is that of the run, or another one.
   constexpr kj::StringPtr SBATCH = R"(
 for script; do :; done
 folder=${script%/*}
@@ -690,7 +691,7 @@ TEST_CASE("a Slurm job that fails before its number is noted has noted its exit 
   run.trainUntil(SAVED, 1);
   ::setenv("SLURM_JOB_ID", "17", 1);
   KJ_DEFER(::unsetenv("SLURM_JOB_ID"));
-  // Who submits a run notes no end, and neither has the process that was killed.
+  // A process that submits a run notes no exit code, and neither does one that is killed.
   CHECK_FALSE(contains(run.read(".lock"), "\nexit "));
   auto ended = run.start({"--folder", run.folder, RESUME, "--set", "train.seed=99"})->wait();
   INFO(ended.errors);

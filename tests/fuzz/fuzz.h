@@ -49,7 +49,7 @@ public:
 
   bool isEmpty() const { return rest.size() == 0; }
   uint8_t byte();
-  // The next bytes as a little-endian number. Fewer are left at the end.
+  // The next `bytes` bytes as a little-endian number, or the remaining bytes if they are fewer.
   uint64_t number(uint bytes);
   // A number below `count`, or occasionally any number.
   uint64_t near(uint64_t count);

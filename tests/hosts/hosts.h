@@ -8,10 +8,9 @@ namespace tests {
 
 // Hosts h1, h2, … on one bridge. Each has its own network (one address per IP version), host name,
 // process ids, System V IPC, HOME, /tmp, /dev/shm and /run, and its own monotonic clock if the
-// kernel has namespaces for that. All other folders, such as that of
-// newFolder(), are those of this machine: they stand for a shared file system. Needs root. The
-// kernel removes all hosts and their processes when this object or the test program ends, however
-// it ends.
+// kernel has namespaces for that. All other folders, such as that of newFolder(), are those of this
+// machine: they stand for a shared file system. Needs root. The kernel removes all hosts and their
+// processes when this object or the test program ends, however it ends.
 class Hosts {
 public:
   struct Settings {

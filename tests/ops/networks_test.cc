@@ -24,8 +24,8 @@ constexpr Network NETWORKS[] = {{"mlp", {1, 28, 28}, 8}, {"lenet", {1, 28, 28}, 
     {"inception-bn-28-small", {3, 28, 28}, 2}, {"resnet-20", {3, 28, 28}, 2},
     {"airbench94", {3, 32, 32}, 2}};
 constexpr uint CLASSES = 10;
-// One of a few thousand values may be right at the edge of a ReLU, so that it and its gradient are
-// on either side. Without such a value, gradients agree to a millionth.
+// One of a few thousand values may be so close to the edge of a ReLU that rounding decides whether
+// its gradient passes. Without such a value, gradients agree to a millionth.
 constexpr double EDGES = 3e-2;
 
 nn::Graph graphOf(const Network& network) {

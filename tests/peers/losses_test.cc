@@ -15,8 +15,9 @@ constexpr uint SECONDS = 900;
 constexpr kj::StringPtr CIFAR10 = "tests/peers/losses_cifar10.toml"_kj;
 constexpr kj::StringPtr FASHION_MNIST = "tests/peers/losses_fashion_mnist.toml"_kj;
 
-// The precision in which PyTorch computes, the largest relative difference of a loss, and that of
-// the distance which an array moves. Without weight decay, the latter would be 0.8 to 10.
+// The precision in which PyTorch computes, and two tolerances: the largest relative difference of a
+// loss, and that of the distance that an array moves. If only one of the two programs had weight
+// decay, the distances would differ by 0.8 to 10.
 struct Peer {
   kj::StringPtr precision;
   kj::StringPtr tolerance;
@@ -107,8 +108,9 @@ TEST_CASE("losses match PyTorch's: airbench94, synthetic images, smoothed labels
 }
 
 TEST_CASE("losses match PyTorch's: airbench94, synthetic images, smoothed labels, bf16") {
-  // Our Winograd computes with float32 what autocast rounds: 2.5e-3 from float64 at most, while
-  // autocast is 3.3e-3 from it, at another step, so that the two are 3.1e-3 apart.
+  // Our Winograd computes in float32 what PyTorch's autocast rounds. Our losses differ from float64
+  // by at most 2.5e-3, and autocast's by 3.3e-3, at different steps. From each other they differ by
+  // 3.1e-3, so the peer is float64.
   CHECK_SAME_LOSSES(EXACT, CIFAR10, "--batches=1", "--set=model.network=airbench94",
       "--set=data.augment.crop=32", "--set=train.label_smoothing=0.2", "--set=train.precision=bf16",
       "--set=cluster.instruction_set=avx512");

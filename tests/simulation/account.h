@@ -35,7 +35,7 @@ struct Account {
   uint64_t steps = 0;       // of the whole run
   uint64_t pushed = 0;      // slices
   uint64_t applied = 0;     // of these
-  uint64_t heldOfLost = 0;  // slices that lost workers have pushed of steps that they did not end
+  uint64_t heldOfLost = 0;  // slices that lost workers pushed in steps that they did not finish
   uint64_t stalest = 0;     // the largest staleness of a push
   kj::Vector<uint64_t> validated;  // images, of each validation
 };

@@ -16,7 +16,7 @@ public:
 
   // Returns a number from 0 to `end` - 1.
   uint64_t below(uint64_t end) { return engine() % end; }
-  // Returns a number from 0 to 1.
+  // Returns a number that is at least 0 and below 1.
   double fraction() { return double(engine() >> 11) / double(1ull << 53); }
   bool chance(double probability) { return fraction() < probability; }
   // Returns a time up to `longest`. Short ones are far more likely.

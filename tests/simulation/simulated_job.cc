@@ -15,7 +15,7 @@ namespace {
 
 // A job that is not over after this time hangs. It is longer than all time-outs together.
 constexpr auto PATIENCE = 3600 * kj::SECONDS;
-// The longest time for which a role keeps running that its launcher could not end.
+// The longest time that a role keeps running if its launcher could not end it.
 constexpr auto LEFT_PATIENCE = 120 * kj::SECONDS;
 
 constexpr size_t LAST_EVENTS_BYTES = 3000;

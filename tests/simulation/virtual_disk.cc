@@ -277,8 +277,8 @@ class PowerLoss {
 public:
   explicit PowerLoss(Dice& dice): dice(dice) {}
 
-  // Decides it for `node`, which processes see at `path`, and for everything below. With a null
-  // `path`, no process sees it any more.
+  // Decides what the disk has kept of `node` and of everything below it. Processes see the node at
+  // `path`. If `path` is null, no process sees the node any more.
   void strike(Node& node, const char* path) {
     if (!struck.insert(&node).second) return;
     if (!node.isFolder) {

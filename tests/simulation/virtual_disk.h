@@ -9,9 +9,9 @@
 
 namespace simulation {
 
-// Everything below the folder `root`. While it exists, it replaces the C library's functions that
-// change files (open, write, rename, fsync, …), and records what a disk would keep after a power
-// failure. One at a time, on one thread.
+// The disk that holds everything below the folder `root`. While this object exists, it replaces the
+// C library's functions that change files (open, write, rename, fsync, …), and records what a disk
+// would keep after a power failure. One at a time, on one thread.
 //
 // A disk keeps the content of a file as it was at the last fsync() of the file, and perhaps a part
 // of what was written since. It keeps the names in a folder as they were at the last fsync() of the
@@ -36,11 +36,9 @@ public:
   void stop();
   // Another process writes now.
   void go();
-  // The next changes below a folder whose path contains `part` fail with `error`. `count` is how
-  // many.
+  // The next `count` changes below a folder whose path contains `part` fail with `error`.
   void fail(int error, uint count, kj::StringPtr part);
-  // The next calls of fsync() for files whose path contains `part` fail with EIO. `count` is how
-  // many.
+  // The next `count` calls of fsync() for files whose path contains `part` fail with EIO.
   void failSyncs(uint count, kj::StringPtr part);
   // A deliberate bug: fsync() does nothing.
   void ignoreSyncs();
@@ -51,7 +49,7 @@ public:
 
   // Returns the output to standard error since the last call.
   kj::String takeErrors();
-  // Whether `line` is the last of these lines.
+  // Whether `line` is the last line of the output that takeErrors() would return now.
   bool hasSaid(kj::StringPtr line) const;
 
   struct State;

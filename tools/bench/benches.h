@@ -1,4 +1,4 @@
-// tools/bench/benches.h: the sub-commands. Each one first checks its result.
+// tools/bench/benches.h: the sub-commands. Most of them first check that their results are right.
 #pragma once
 
 #include <kj/main.h>

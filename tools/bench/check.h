@@ -17,8 +17,9 @@ CheckTolerance checkToleranceOf(nn::Precision precision);
 
 // Both programs must have computed the same batch with the same weights. `program` may have more
 // rows. Throws if logits of the reference's rows, or the gradient of an array, differ by more than
-// the tolerance. If the gradient of an array is short, it is measured by a hundredth of the whole
-// gradient: a bias before a batch norm has only rounding noise.
+// the tolerance. For a gradient, the unit of the tolerance is the gradient's length, but at least a
+// hundredth of the length of all gradients. (The gradient of a bias before a batch norm is only
+// rounding noise.)
 void requireSameLogits(
     nn::Program& program, nn::Program& reference, double tolerance, nn::Phase phase);
 void requireSameGradients(

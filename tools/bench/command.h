@@ -33,7 +33,7 @@ TakesWord amountSetter(double& to, double most, kj::StringPtr what);
 TakesWord wordSetter(kj::StringPtr& to);
 // Takes one of two words. `yes` stands for true.
 TakesWord choiceSetter(bool& to, kj::StringPtr yes, kj::StringPtr no);
-// Is for an option without an argument.
+// For an option without an argument: sets a flag.
 using runner::flagSetter;
 
 // A sub-command with the arguments `CONFIG --set KEY=VALUE… --steps N`, or without --steps.

@@ -153,7 +153,7 @@ Figure combined(Figure first, Figure second, Combine&& combine) {
 // Measures the speed of one side.
 using Speed = kj::FunctionParam<Figure(Precision precision)>;
 
-// Ours says so if a processor has no bf16. No other failure is ignored.
+// Whether our program refuses bf16, because the processor has none. Other failures are reported.
 bool isRefusal(kj::StringPtr reason) {
   return ::strstr(reason.cStr(), "AVX512_BF16") != nullptr;
 }
@@ -177,7 +177,7 @@ Figure disturbedPart(Speed& speed) {
   return combined(kj::mv(quiet), kj::mv(disturbed), [](double a, double b) { return b / a; });
 }
 
-// PyTorch's speed in its faster mode. Where torch.compile() does not work, that is the other one.
+// PyTorch's speed in its faster mode. If torch.compile() fails, that is the mode without it.
 Figure fasterMode(const PeerRow& row, kj::StringPtr python, Precision precision, uint seconds) {
   auto measure = [&](bool compiled) {
     return figureOf(runTheirs(row, python, precision, seconds, 1, compiled), "images_per_s");

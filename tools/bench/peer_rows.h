@@ -22,7 +22,7 @@ struct PeerRow {
     SPEED,      // images/s of training steps, in fp32 or bf16
     BETTER,     // the same in fp32 or bf16, whichever is faster
     WORKERS,    // images/s of two workers together, which exchange gradients, in fp32 or bf16
-    MEMORY,     // largest MB; theirs without the memory for loading PyTorch. Less is better
+    MEMORY,     // peak memory, MB; theirs without that for loading PyTorch. Less is better
     DISTURBED,  // the share of SPEED that remains beside a process that fills one core
   } what;
   const char* name;

@@ -9,8 +9,8 @@
 
 namespace tools {
 
-// A copy of this process that does something else. It dies with this object, and when the main
-// thread of this process, which must have made it, does.
+// A copy of this process that does something else. It is killed when this object is destroyed, and
+// when the main thread of this process ends. That thread must have made it.
 class Child {
 public:
   // The child calls `work`, and then ends. If `work` throws, the child prints the reason and ends
@@ -42,9 +42,9 @@ struct Ended {
   kj::String reason() const;
 };
 
-// Runs `words[0]` as become() does, to its end. It does not inherit the variables of
-// runner::setThreadEnvironment(), and dies with this process. Ctrl-C ends it first; this function
-// then throws. Call it from one thread.
+// Runs `words[0]` as become() does, to its end. The program does not inherit the variables of
+// runner::setThreadEnvironment(), and dies with this process. Ctrl-C ends the program. This
+// function then throws. Call it from one thread.
 Ended runProgram(kj::ArrayPtr<const kj::String> words);
 
 // A program that keeps running, and answers each line that it gets with one line. It dies with this

@@ -120,12 +120,12 @@ public:
   kj::ArrayPtr<const float> parameters() { return program_->parameters(); }
   kj::ArrayPtr<const float> statistics() { return program_->statistics(); }
 
-  // Compares with the reference implementation for the first one or two images of `batch` (one if
-  // the reference's forward pass of two takes more than a second). Compares logits in validation.
-  // Compares logits and gradients of a training step with a program for the same number of images.
-  // Returns a text about the comparison ("logits and gradients of 2 images match the reference
-  // implementation"). Leaves out gradients if the precision has no tolerance for them. Throws if a
-  // result differs. Call it before the first step.
+  // Compares the first images of `batch` with the reference implementation: two, or one if the
+  // batch size is odd or the reference's forward pass of two takes more than a second. Compares
+  // logits in validation, then logits and gradients of a training step. Returns a text about the
+  // comparison ("logits and gradients of 2 images match the reference implementation"). Leaves out
+  // gradients if the precision has no tolerance for them. Throws if a result differs. Call it
+  // before the first step.
   kj::String check(SyntheticBatch& batch);
 
   // Makes a training step with the program's batch: the loss and its gradient, then the update.

@@ -1,5 +1,6 @@
 # tools/gpu/networks.sh: the common settings of the stages of verify.sh: devices, networks,
-# precisions. shellcheck shell=bash disable=SC2034,SC2154
+# precisions.
+# shellcheck shell=bash disable=SC2034,SC2154
 
 GPU='cluster.devices=["cuda:0"]'
 CPU='cluster.devices=["cpu"]'

@@ -15,7 +15,7 @@ char small(char c) {
   return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
-// Reads a number that ends with `rest` or at a space.
+// Reads a number. Returns false if there is none, or if endsHere() is false after it.
 bool readValue(LineText rest, double& value) {
   KJ_IF_MAYBE(v, takeValue(rest)) {
     value = *v;
@@ -61,7 +61,7 @@ Content readContent(LineText rest, LogLine& line) {
   auto value = kj::arrayPtr(equals + 1, rest.end());
   auto content = figureIn(value, line);
   takeSpaces(value);
-  // A sentence of somebody else is no figure.
+  // A sentence of somebody else is not a figure.
   bool isName = memchr(line.metric.begin(), ' ', line.metric.size()) == nullptr;
   bool isSentence = !isName && (value.size() == 0 || strchr("0123456789.+-", value[0]) == nullptr);
   return content == Content::FIGURE || !isSentence ? content : Content::OTHER;

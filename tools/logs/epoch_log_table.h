@@ -15,7 +15,7 @@ using kj::uint;
 // How the workers' figures of one epoch are combined. The time is always the mean.
 enum class Combine {
   MEAN,
-  // The greatest accuracy. A nan counts only if all workers have it.
+  // The greatest figure. A nan counts only if all workers have it.
   MAX
 };
 

@@ -45,8 +45,8 @@ kj::Maybe<double> takeValue(LineText& rest);
 // which notebooks write a tab. Returns false and removes nothing if there is no gap.
 bool takeGap(LineText& rest);
 
-// Whether the line or the word ends here: the next character is none, a space, a control character,
-// or the quote that ends a quoted line. If not, the number before may be half of a number, or two
+// Whether the line or the word ends here: no character follows, or a space, a control character, or
+// the quote that ends a quoted line. If not, the number before may be half of a number, or two
 // lines may have run into each other.
 bool endsHere(LineText rest);
 

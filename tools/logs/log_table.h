@@ -21,8 +21,9 @@ using LogTable = kj::OneOf<EpochLogTable, StepLogTable, SpeedTable>;
 //   - if lines by steps are of several runs. The sign is that the updates of the whole job go back:
 //     those of one worker, or, in lines without a worker, to less than half. Very short runs may
 //     not be noticed;
-//   - if `options` has something that the kind of table does not have (epochs, a run or metrics
-//     for a table by steps or by workers);
+//   - if `options` has something that the kind of table does not have: epochs, a run, metrics or
+//     MAX for a table by steps or by workers, `every` for a table by workers;
+//   - if the log is UTF-16 text;
 //   - if no step is left to show;
 //   - and as readEpochLogTable() does.
 LogTable readLogTable(

@@ -9,7 +9,7 @@ namespace {
 
 enum class Content { LINE, UNREADABLE, OTHER };
 
-// A number that does not end where it should cannot be read. Text without any number is no line.
+// A number that does not end where it should cannot be read. Text without a number is not a line.
 Content contentOf(bool isWhole, const kj::Maybe<double>& value) {
   if (isWhole) return Content::LINE;
   return value == nullptr ? Content::OTHER : Content::UNREADABLE;

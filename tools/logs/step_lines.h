@@ -43,8 +43,8 @@ struct StepLine {
 // and the number, because published logs were edited by hand (`accurac 0.92`, `accuracy0.79`).
 kj::Maybe<StepLine> readStepLine(kj::ArrayPtr<const char> line, uint64_t number);
 
-// Whether `line` would be such a line if one of its numbers did not go on after its end, as in
-// `Cost: 2,8133`.
+// Whether `line` would be such a line if all of its numbers could be read. In `Cost: 2,8133`, the
+// number cannot be read, because it goes on after its end.
 bool isUnreadableStepLine(kj::ArrayPtr<const char> line);
 
 // Returns all recognised lines of `log`, in the file's order.

@@ -106,8 +106,8 @@ public:
 
   HostDevice& owner;
   Stream* stream = nullptr;
-  uint64_t set = 0;      // so often
-  uint64_t reached = 0;  // so many of these points
+  uint64_t set = 0;      // how often it was set
+  uint64_t reached = 0;  // how many of these points the work has passed
 };
 
 kj::Own<Memory> HostDevice::allocate(size_t bytes) {
