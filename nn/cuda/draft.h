@@ -79,7 +79,7 @@ public:
   static Tensor part(const Tensor& whole, uint first, uint channels);
 
   // Returns the address of a room or tensor for the work that is asked for next. In the first
-  // draft, the address of a room is null, and that of a tensor is not valid.
+  // draft, all addresses are null.
   void* use(Room room);
   View use(const Tensor& tensor);
   template <typename T>
